@@ -27,9 +27,9 @@ from app.planning.plan import make_plan
 from app.planning.request import Question
 from app.queries.shapes.ranks.rank import ShareRank
 from app.queries.shapes.ranks.window import order_windows
+from benchmarks.harness.prepared import Bench, card_of, prepared
 from benchmarks.harness.servers import TOP
 from benchmarks.harness.svg import Chart, Line, drawn
-from benchmarks.prepared import Bench, card_of, prepared
 
 RUNS = 41
 EPSILONS = ["0.1", "0.2", "0.5", "1", "2", "5"]

@@ -11,8 +11,8 @@ from app.engines.sql.layout import Layout
 from app.planning.plan import make_plan
 from app.planning.request import Question
 from benchmarks.harness.made_up import CARD
+from benchmarks.harness.prepared import card_of
 from benchmarks.harness.table import Row
-from benchmarks.prepared import card_of
 
 LIMIT_US = 2000.0
 TRIES = 101

@@ -25,8 +25,8 @@ from app.engines.sql.tally_statement import render
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan, make_plan
 from app.planning.request import Question
+from benchmarks.harness.prepared import Bench, card_of, prepared
 from benchmarks.harness.table import Row
-from benchmarks.prepared import Bench, card_of, prepared
 
 SCALAR_MS, GROUPS_MS = 2.0, 1000.0
 SCALARS: dict[str, tuple[dict[str, Any], str, int]] = {  # query, currency, number of draws

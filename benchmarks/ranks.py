@@ -18,8 +18,8 @@ from app.data.card import Card
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
+from benchmarks.harness.prepared import Bench, prepared
 from benchmarks.harness.table import Row
-from benchmarks.prepared import Bench, prepared
 
 ROWS = 10_000_000
 LIMIT = 1.5

@@ -18,6 +18,7 @@ from app.api.http.wire import (
     CursorIn,
     HolderIn,
     Limit,
+    OrderIn,
     SinceIn,
     WireRequest,
     cursor_place,
@@ -128,20 +129,23 @@ def list_entries(
     holder: HolderIn = None,
     kind: EntryKindIn = None,
     since: SinceIn = None,
+    order: OrderIn = "oldest",
     limit: Limit = 100,
     cursor: CursorIn = None,
 ) -> Response:
-    """Oldest first. With `dataset` the order is the chain's own and has no gaps, so that a cursor
+    """With `dataset` the order is the chain's own and has no gaps, so that a cursor
     can follow it for ever. `holder` (an analyst, `group:name` or `*`) selects the entries that
     charged, refunded, booked on or granted that account."""
-    after = cursor_place(cursor, int, str, int) or (0, "", 0)
+    after = cursor_place(cursor, int, str, int)
     search = Search(
         holder=None if holder is None else holder_of(holder),
         kind=known_kind(kind, ENTRY_KINDS),
         since=since_microseconds(since),
     )
     book = _book(deps, dataset)
-    entries = deps.history.entries(book_id=book, after=after, limit=limit, search=search)
+    entries = deps.history.entries(
+        book_id=book, after=after, limit=limit, search=search, newest=order == "newest"
+    )
     last = entries[-1] if entries else None
     following = None
     if last is not None and len(entries) == limit:

@@ -135,9 +135,10 @@ class History(Protocol):
         self,
         *,
         book_id: str | None,
-        after: tuple[int, str, int],
+        after: tuple[int, str, int] | None,
         limit: int,
         search: Search = EVERYTHING,
+        newest: bool = False,
     ) -> list[Entry]: ...
 
     def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[LedgerLine]: ...

@@ -23,8 +23,8 @@ from app.demo.cards import CENSUS
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import make_plan
 from app.planning.request import Question
+from benchmarks.harness.prepared import Bench, card_of, prepared
 from benchmarks.harness.servers import TOP
-from benchmarks.prepared import Bench, card_of, prepared
 
 PAGE = TOP / "docs" / "guide" / "mechanisms.md"
 MEASURED = TOP / "docs" / "guide" / "measured.json"

@@ -8,7 +8,7 @@ import pytest
 
 from app.demo import census
 from app.demo.cards import CENSUS
-from benchmarks.prepared import card_of, prepared
+from benchmarks.harness.prepared import card_of, prepared
 from docs.tools import draw_guide, measure_guide
 from tests.house.documentation import DOCS, TOP
 

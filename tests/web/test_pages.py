@@ -1,6 +1,7 @@
 """Pages over HTTP, on both stores: what each shows, and what its forms do."""
 
 import json
+import re
 
 import pytest
 
@@ -224,3 +225,17 @@ def test_forms_that_are_too_large_or_no_forms_are_refused(live: World) -> None:
     assert no_form.status_code == 415
     assert ada.post("/questions", question="nonsense").status_code == 400
     assert ada.get("/plan", q="nonsense").status_code == 400
+
+
+def test_the_ledger_begins_with_the_newest_entry_and_suggests_real_kinds(live: World) -> None:
+    admin = Visitor.of(live, "admin")
+    page = admin.page("/ledger")
+    newest = made(live.admin.get("/v1/ledger", params={"order": "newest", "limit": 3}))["items"]
+    hashes = re.findall(r'title="([0-9a-f]{64})"', page)
+    assert hashes[:3] == [entry["hash"] for entry in newest]
+    oldest = admin.page("/ledger", order="oldest")
+    assert "oldest first" in text_of(oldest)
+    suggested = re.findall(r'<option value="([a-z_]+)">', page.partition("<datalist")[2])
+    assert "charge" in suggested
+    for kind in suggested:
+        assert admin.get("/ledger", kind=kind).status_code == 200, kind

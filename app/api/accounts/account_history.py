@@ -1,9 +1,9 @@
 """History of a budget: one row for each ledger entry that touched it, with the figures after it."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from app.access import Principal, Role
@@ -16,6 +16,7 @@ from app.api.http.wire import (
     CursorIn,
     Limit,
     LossResponse,
+    OrderIn,
     SinceIn,
     cursor_place,
     cursor_text,
@@ -31,7 +32,6 @@ from app.ledger.records import ChargeFacts
 from app.ledger.stream_orders import stream_of
 
 router = APIRouter(tags=["budgets"])
-OrderIn = Annotated[Literal["oldest", "newest"], Query(description="Which rows come first.")]
 
 
 class AccountHistoryItem(BaseModel):

@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection
 from decimal import Decimal
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Query, Response
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -32,6 +32,7 @@ SinceIn = Annotated[
         examples=["2026-01-31T12:00:00Z"],
     ),
 ]
+OrderIn = Annotated[Literal["oldest", "newest"], Query(description="Which rows come first.")]
 HolderIn = Annotated[
     str | None,
     Query(

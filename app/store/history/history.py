@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sqlalchemy import (
+    Column,
     ColumnElement,
     Connection,
     Select,
@@ -36,22 +37,28 @@ class SqlHistory:
         self,
         *,
         book_id: str | None,
-        after: tuple[int, str, int],
+        after: tuple[int, str, int] | None,
         limit: int,
         search: Search = EVERYTHING,
+        newest: bool = False,
     ) -> list[Entry]:
-        """Entries ordered by time; within one book this is the order of the chain."""
+        """Entries after this one, in the order of time or newest first.
+
+        Within one book this is the order of the chain.
+        """
         table = tables.entries
-        if book_id is None:
-            position = tuple_(table.c.at, table.c.book_id, table.c.seq)
-            statement = select(table).where(position > tuple_(*after))
-            statement = statement.order_by(table.c.at, table.c.book_id, table.c.seq)
-        else:
-            statement = select(table).where(table.c.book_id == book_id, table.c.seq > after[2])
-            statement = statement.order_by(table.c.seq)
+        columns: list[Column[Any]] = [table.c.at, table.c.book_id, table.c.seq]
+        statement = select(table)
+        if book_id is not None:
+            columns = columns[-1:]
+            statement = statement.where(table.c.book_id == book_id)
+        if after is not None:
+            position, start = tuple_(*columns), tuple_(*after[-len(columns) :])
+            statement = statement.where(position < start if newest else position > start)
+        order = [column.desc() if newest else column for column in columns]
         statement = statement.where(*entry_conditions(self._database, table, search))
         with store_errors(), self._database.reading() as connection:
-            rows = connection.execute(statement.limit(limit)).all()
+            rows = connection.execute(statement.order_by(*order).limit(limit)).all()
         return [entry_from(row) for row in rows]
 
     def snapshot(self, book_id: str | None, *, stored: bool = False) -> Iterator[LedgerLine]:

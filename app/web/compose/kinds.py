@@ -100,6 +100,12 @@ class KindsOfQuestion:
         self.mechanisms = tuple(
             name for one in self._variants(mechanism) for name in _kinds_of(one)
         )
+        parameters = openapi["paths"]["/v1/ledger"]["get"]["parameters"]
+        self.entry_kinds: tuple[str, ...] = next(
+            tuple(parameter["schema"]["enum"])
+            for parameter in parameters
+            if parameter["name"] == "kind"
+        )
 
     def families(self, usable: Mapping[str, bool]) -> Iterator[tuple[str, list[KindInForm]]]:
         """Kinds that this dataset allows, under their headings."""

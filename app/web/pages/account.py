@@ -65,7 +65,7 @@ async def sparkline(visit: Visit) -> Response:
 
 
 async def _latest(visit: Visit, twin: str, most: int, reads_max: int = READS_MAX) -> Latest:
-    """The newest entries of an account, at most so many."""
+    """The newest entries of an account, `most` at most."""
     items: list[Json] = []
     cursor = None
     for _ in range(reads_max):

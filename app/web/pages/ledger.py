@@ -8,36 +8,30 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from app.web.interface import Json
+from app.web.pages.ask import description_of
 from app.web.site import Visit, signed_in
 
 PAGE_SIZE = 50
 FILTERS = ("dataset", "holder", "kind", "since")
-KINDS = (
-    "analyst",
-    "booked",
-    "charge",
-    "dataset",
-    "grant",
-    "key",
-    "reconciled",
-    "void",
-)
+NEWEST, OLDEST = "newest", "oldest"
 
 
 async def show(visit: Visit) -> Response:
     filters = {name: visit.query.text(name) for name in FILTERS}
     chosen = {name: value for name, value in filters.items() if value}
-    sent: dict[str, Any] = {**chosen, "limit": PAGE_SIZE}
+    order = OLDEST if visit.query.text("order") == OLDEST else NEWEST
+    sent: dict[str, Any] = {**chosen, "limit": PAGE_SIZE, "order": order}
     if "since" in chosen:
         sent["since"] = f"{chosen['since']}T00:00:00Z"
     cursor = visit.query.text("cursor") or None
     page = await visit.api.get("/v1/ledger", **sent, cursor=cursor)
-    following = {**chosen, "cursor": page["next_cursor"]}
+    following = {**chosen, "order": order, "cursor": page["next_cursor"]}
     return visit.page(
         "ledger.html",
         items=[_shown(entry) for entry in page["items"]],
         filters=filters,
-        kinds=KINDS,
+        order=order,
+        kinds=(await description_of(visit.api)).entry_kinds,
         next=urlencode(following) if page["next_cursor"] else None,
         verified=None,
     )

@@ -128,6 +128,17 @@ def test_entries_are_found_by_holder_and_kind(asked_world: tuple[World, Person, 
     assert refused.json()["errors"][0]["rule"].endswith("; did you mean 'charge'?")
 
 
+def test_newest_entries_come_first_if_asked(asked_world: tuple[World, Person, Person]) -> None:
+    world, _, _ = asked_world
+    for filters in ({}, {"dataset": "people"}, {"holder": "eve"}):
+        oldest = listed(world.admin, "/v1/ledger", **filters)
+        newest = listed(world.admin, "/v1/ledger", order="newest", **filters)
+        assert len(oldest) > 3
+        assert newest == oldest[::-1]
+    refused = world.admin.get("/v1/ledger", params={"order": "newst"})
+    assert [error["pointer"] for error in refused.json()["errors"]] == ["/order"]
+
+
 def test_filters_combine_with_a_dataset(asked_world: tuple[World, Person, Person]) -> None:
     world, _, _ = asked_world
     dataset = listed(world.admin, "/v1/queries", holder="eve")[0]["dataset"]
