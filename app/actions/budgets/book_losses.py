@@ -23,7 +23,7 @@ class ReportedReleases:
 
     release: ExternalRelease
     count: int
-    said: dict[str, Any]
+    declared: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -58,13 +58,14 @@ class BookLosses:
             failures += loss.failure
             promised += 0 if loss.epsilon >= INFINITE else loss.delta
             if max(failures, promised) >= ATTO:
-                raise Invalid.field(f"/events/{index}/delta", "deltas that add up to less than 1")
+                rule = "must, with the deltas before it, add up to less than 1"
+                raise Invalid.field(f"/events/{index}/delta", rule)
         entry = self.budgets.book(
             principal.name,
             found_dataset,
             tuple(holders),
             losses=losses,
-            record={"events": [event.said for event in events]},
+            record={"events": [event.declared for event in events]},
             reason=reason,
             request=request,
             body=body,

@@ -33,7 +33,7 @@ from app.engines.sql.bins import binned
 from app.engines.sql.conditions import condition_sql, opened, stored_column
 from app.engines.sql.dialects import ExactSum, Quotient, Statement, constant
 from app.engines.sql.layout import Layout, has_person_column
-from app.engines.sql.persons import clamped, of_persons
+from app.engines.sql.person_aggregates import clamped, of_persons
 from app.queries.tally import (
     Aggregate,
     ByEdges,

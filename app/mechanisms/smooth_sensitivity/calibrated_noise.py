@@ -147,7 +147,7 @@ def betas(requested: float | None, limits: Numbers) -> Numbers:
     return np.minimum(limits, BETA_MAX)[:, None] * _GRID
 
 
-def must_bear(beta: float | None, limit: float) -> None:
+def check_beta(beta: float | None, limit: float) -> None:
     if beta is not None and not (BETA_MIN <= beta < limit and beta <= BETA_MAX):
         most = min(limit, BETA_MAX)
         rule = f"must be at least {BETA_MIN:g} and less than {most:.6g} at this loss"

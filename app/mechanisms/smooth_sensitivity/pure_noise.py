@@ -50,11 +50,11 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     NoiseBudget,
     Numbers,
     betas,
+    check_beta,
     even_spread,
     fine,
     floor,
     least,
-    must_bear,
 )
 
 DEGREES = (1, 2, 3, 4, 6)
@@ -70,9 +70,9 @@ NEEDS_PURE = "this noise needs an epsilon or a rho"
 def student_t(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> CalibratedNoise:
     epsilon = _epsilon(budget)
     if parameters.degrees is not None:
-        must_bear(parameters.beta, epsilon / parameters.degrees)
+        check_beta(parameters.beta, epsilon / parameters.degrees)
     elif parameters.beta is not None:
-        must_bear(parameters.beta, epsilon)
+        check_beta(parameters.beta, epsilon)
 
     choices = DEGREES if parameters.degrees is None else (parameters.degrees,)
     limits = epsilon / np.array(choices, dtype=np.float64)
@@ -169,7 +169,7 @@ def cauchy(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> Cali
         rule = f"must be greater than 1: from {EXPONENT_MIN:g} to {EXPONENT_MAX:g}"
         raise Invalid.field(f"{POINTER}/gamma", rule)
     epsilon = _epsilon(budget)
-    must_bear(parameters.beta, epsilon / max(1.0, (parameters.gamma or 2.0) - 1.0))
+    check_beta(parameters.beta, epsilon / max(1.0, (parameters.gamma or 2.0) - 1.0))
 
     choices = EXPONENTS if parameters.gamma is None else (parameters.gamma,)
     exponents = np.array(choices)[:, None]

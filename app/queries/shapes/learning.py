@@ -59,7 +59,7 @@ class LearningShape:
     model: ModelKind
     inputs: tuple[Input, ...]
     outcome: Input
-    longest: float  # the largest norm that a row's terms can have
+    norm_max: float  # the largest norm that a row's terms can have
     moves: int
     rows_max: int  # rows per person
     replaced: bool
@@ -104,7 +104,7 @@ def gradient_shape(
         inputs=tuple(_input(term, columns, card, centred=intercept) for term in terms),
         outcome=_input(outcome, columns, card, centred=intercept),
         # At most one indicator of a category is 1.
-        longest=math.sqrt(intercept + len(set(named))),
+        norm_max=math.sqrt(intercept + len(set(named))),
         moves=card.person.rows_max * (2 if replaced else 1),
         rows_max=card.person.rows_max,
         replaced=replaced,

@@ -26,9 +26,9 @@ def render_steps(layout: Layout, histogram: StepHistogram) -> Statement:
     if histogram.where is not None:
         inside.append(condition_sql(histogram.where, layout))
     above = cast(steps - _whole(histogram.low), BigInteger())
-    range_index = cast(Shifted(above, constant(histogram.shift)), BigInteger()).label("place")
+    bin_index = cast(Shifted(above, constant(histogram.shift)), BigInteger()).label("place")
     statement = (
-        select(range_index, func.count())
+        select(bin_index, func.count())
         .select_from(layout.rows)
         .where(and_(*inside))
         .group_by(constant(1))

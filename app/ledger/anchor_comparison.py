@@ -11,7 +11,7 @@ ALTERED = "the ledger's row and its entries disagree on whether charging is stop
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class AnchorComparison:
     """Result of comparing the ledger with its anchors."""
 
     stopped: bool  # charging is stopped
@@ -23,7 +23,7 @@ class Compared:
 
 
 @dataclass(frozen=True, slots=True)
-class Booked:
+class Reconciliation:
     """Result of booking the difference."""
 
     books: int
