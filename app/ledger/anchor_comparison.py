@@ -16,7 +16,7 @@ class AnchorComparison:
 
     stopped: bool  # charging is stopped
     points: int  # number of points compared
-    books: tuple[str, ...]  # books that lack anchored entries, until they are booked
+    books: tuple[str, ...]  # books with missing entries that nobody has reconciled yet
     answers: int  # missing answers, at least one for each affected chain
     other_ledgers: int  # number of other ledgers with anchors in the same folders
     altered: bool = False  # the row that stops charging contradicts the entries
@@ -24,9 +24,9 @@ class AnchorComparison:
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Result of booking the difference."""
+    """Result of booking the difference: what was added to the ledger, and what was ended."""
 
-    books: int
+    books: int  # number of books that got the missing spend
     accounts: int
     forfeited: int  # number of open charges and asks
     streams_closed: int

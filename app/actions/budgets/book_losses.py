@@ -1,5 +1,6 @@
-"""Book losses of releases made elsewhere, so that the account of everybody is the true total.
+"""Book losses of releases made elsewhere: on `*`, and on the account of one holder if named.
 
+So the account of everybody, `*`, shows the true total.
 These losses have happened, so they count even past the limit. An account past its limit admits
 nothing more.
 """
@@ -43,7 +44,7 @@ class BookLosses:
         request: str | None,
         body: str,
     ) -> tuple[int, list[str]]:
-        """Book the losses. Returns the entry's number and the holders: everybody, and the one."""
+        """Book the losses. Returns the entry's number, and the holders whose accounts took them."""
         principal.must_be(Role.ADMIN)
         found_dataset = self.datasets.find(dataset)
         shown = [EVERYBODY]

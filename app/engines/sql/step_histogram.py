@@ -1,7 +1,7 @@
-"""A StepHistogram as one SQL statement: the number of rows in each range of a column's steps.
+"""A StepHistogram as one SQL statement: the number of rows in each bin of 2^shift steps.
 
-Only ranges with a row are returned, in order. Steps are never below `low` here, so the shift is
-never applied to a negative number.
+Only rows within one of the histogram's ranges count, and only bins with a row are returned, in
+order. No range begins below `low`, so the shift is never applied to a negative number.
 """
 
 from typing import Any

@@ -2,9 +2,10 @@
 
 Theorem: Nissim, Raskhodnikova and Smith 2007. Let S be beta-smooth: S(x) >= LS(x), and S(x) <=
 exp(beta) S(y) for neighbours x and y. Then f(x) + (S(x) / s) Z is private for a noise Z that
-tolerates both a shift by s and a stretch by exp(beta). In units of S(x) / s neighbours are Z and
-theta + exp(lambda) Z with |lambda| <= beta and |theta| <= s min(1, exp(lambda)). Each noise states
-which beta and s it tolerates at which price. S and values derived from it are never released.
+tolerates both a shift by s and a stretch by exp(beta). To see this, subtract f(x) from the outputs
+for x and for y, and divide both by S(x) / s. For x this is Z. For y it is theta + exp(lambda) Z
+with |lambda| <= beta and |theta| <= s min(1, exp(lambda)). Each noise states which beta and s it
+tolerates at which price. S and values derived from it are never released.
 
 Parameters that the analyst leaves open, beta included, are chosen from public numbers alone. The
 choice minimises the noise for evenly spread values, at a distance g from each other. There S is the

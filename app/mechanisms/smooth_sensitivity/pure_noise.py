@@ -2,11 +2,17 @@
 
 Student-t of d degrees, density in proportion to (1 + z^2/d)^(-(d+1)/2). For Z against theta +
 e^lambda Z the log-ratio is lambda + (d+1)/2 times that of two quadratic forms. Its largest value is
-lambda + (d+1)/2 (Theta - lambda) with cosh Theta = cosh lambda + theta^2 e^-lambda / (2 d): the
-forms' largest eigenvalue. Theta is a distance in the hyperbolic plane from a point to one that
-moves along a geodesic. So it is convex in lambda, and only lambda = 0 and lambda = -beta matter:
-epsilon-private exactly if s <= 2 sqrt(d) sinh(epsilon/(d+1)) and s <= sqrt(2 d e^beta (cosh phi -
-cosh beta)), phi = (2 epsilon - (d-1) beta)/(d+1). Any s > 0 needs beta < epsilon / d.
+f = lambda + (d+1)/2 (Theta - lambda) with cosh Theta = cosh lambda + theta^2 e^-lambda / (2 d): the
+forms' largest eigenvalue. The worst theta is s for lambda >= 0, and s e^lambda for lambda < 0. On
+either side of 0:
+
+- Theta is the distance in the hyperbolic plane from a point to one that moves along a geodesic.
+- So Theta and f are convex in lambda, and f is largest at 0 or at the end, beta or -beta.
+- Theta is equal at both ends, and f(-beta) - f(beta) = (d-1) beta. So -beta is the worse end.
+
+Hence lambda = 0 and lambda = -beta decide: epsilon-private exactly if s <= 2 sqrt(d)
+sinh(epsilon/(d+1)) and s <= sqrt(2 d e^beta (cosh phi - cosh beta)), with phi = (2 epsilon - (d-1)
+beta)/(d+1). Any s > 0 needs beta < epsilon / d.
 
 Cauchy-type of exponent g > 1, density in proportion to 1/(1 + |z|^g) (Nissim, Raskhodnikova and
 Smith 2007). Its logarithm has slope at most (g-1)^((g-1)/g), at z^g = g - 1, and a stretch by

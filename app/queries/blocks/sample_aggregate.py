@@ -9,15 +9,15 @@ seed: they only make blocks even. (Blocks by a row's position in the table would
 row.)
 
 The result of a block is clamped to the public bounds `low` and `high`, on a grid of integer
-positions 0 to W. A block without a result gives the middle. So one changed block moves one of L
-positions by at most W. For the aggregates, with t = 1 or 2 changed blocks:
+positions 0 to W. A block without a result gives the middle. So L blocks have L positions, and one
+changed block moves one of them by at most W. For the aggregates, with t = 1 or 2 changed blocks:
 
     mean     the sum of the positions moves by t W, and is released divided by L
     median   a choice among candidates by rank (`quantile.py`), where each candidate stands for an
-             interval of positions: one of L positions that moves changes
-             2 * (positions below the interval) and 2 * (positions below its end) by at most 2,
-             hence a score by 2, up for one candidate and down for another: R = 4 for one
-             position, 4 t for t
+             interval of positions. Let B positions be below the interval and E below its end: the
+             score is -max(0, 2 B - L, L - 2 E). One position that moves changes B and E by at most
+             1, hence a score by at most 2. It may raise one score and lower another: R = 4 for
+             one position, 4 t for t
     votes    for a mode, which has no bounds: a choice among the public categories, whose score is
              the number of blocks with that mode (ties in a block go to the first on the card, and
              a block without values has none). A changed block moves its vote from one category

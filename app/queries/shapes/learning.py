@@ -2,9 +2,9 @@
 
 A row is a vector of terms, each between -1 and 1 (`features.py`), and an outcome; the prediction is
 the sum of weight times term. With an intercept a number's term is its distance from the middle of
-the bounds, over their half width. Without one that would move the origin, so the term is the value
-itself, over the larger bound. The learned weights are converted to the columns' own units at the
-end. This is free, as post-processing of noisy results.
+the bounds, over their half width. Without an intercept the term must be 0 where the value is 0. So
+it is the value divided by the larger absolute bound. The learned weights are converted to the
+columns' own units at the end. This is free, as post-processing of noisy results.
 
 One row adds one gradient to a sum, or nothing. So a person moves the sum of gradients of norm 1 by
 at most `moves`: m for m added or removed rows, and 2 m for m replaced rows.

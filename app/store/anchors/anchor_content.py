@@ -12,8 +12,8 @@ CHAINS_MAX = 1000
 def thinned(points: Mapping[int, str]) -> dict[int, str]:
     """Keep one in ten of the older points, one in a hundred of those ten times as old, and so on.
 
-    A restored copy may end between two kept points. Then the difference to the older one is booked:
-    at most a tenth as many entries as were lost count twice.
+    If a restored copy ends between two kept points, booking starts at the earlier one. So entries
+    count twice: at most a tenth as many as were lost.
     """
     newest = max(points)
     kept: dict[int, str] = {}
@@ -61,7 +61,7 @@ class AnchorContent:
         self._terms_and_marks: dict[str, None] = {}  # lines, in order and without repetition
 
     def pass_by(self, end: BookEnd) -> None:
-        """Note a point that another one follows at once."""
+        """Record the end of a book after a commit, if the same write has a later end of it."""
         self._add_point(end.id, end.seq, end.head)
 
     def _add_point(self, book: str, seq: int, head: str) -> None:
