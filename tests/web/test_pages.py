@@ -38,6 +38,21 @@ def test_an_analyst_composes_previews_rehearses_and_pays(world: World) -> None:
     world.must_be_sound()
 
 
+@pytest.mark.parametrize(
+    ("operator", "words"),
+    [
+        ("is_null", "count where age is missing"),
+        ("is_not_null", "count where not (age is missing)"),
+    ],
+)
+def test_a_condition_on_missing_values_needs_no_value(
+    live: World, operator: str, words: str
+) -> None:
+    condition = {"w_op": operator, "w_value": ""}
+    shown = text_of(Visitor.of(live, "bob").page("/datasets/people/ask", **{**ASK, **condition}))
+    assert words in shown, shown
+
+
 def test_a_question_that_became_unaffordable_is_refused_on_a_page_and_costs_nothing(
     world: World,
 ) -> None:
