@@ -14,7 +14,7 @@ def choice(page: Page, name: str) -> Locator:
 
 def compose(page: Page, amount: str) -> None:
     choice(page, "What").select_option("mean")
-    choice(page, "column").select_option("income")
+    choice(page, "Column").select_option("income")
     choice(page, "Column of condition 1").select_option("age")
     choice(page, "Comparison of condition 1").select_option(">=")
     page.get_by_label("Value of condition 1").fill("18")
@@ -105,7 +105,7 @@ def test_every_form_works_without_scripts(browser: Browser, live: World) -> None
     page.goto("/datasets/people/ask")
     choice(page, "What").select_option("mean")
     page.get_by_role("button", name="Show the fields of this kind").click()
-    choice(page, "column").select_option("income")
+    choice(page, "Column").select_option("income")
     page.get_by_label("Amount").fill("0.05")
     page.get_by_role("button", name="Show the price").click()
     expect(page.locator("#result")).to_contain_text("mean of income")

@@ -29,7 +29,8 @@ def test_an_analyst_composes_previews_rehearses_and_pays(world: World) -> None:
     reply = ada.post("/questions", **form)
     assert reply.status_code == 303
     answer = text_of(ada.page(reply.headers["location"]))
-    assert "The interval covers the noise only." in answer
+    assert "With 95 % confidence the answer without noise lies between" in answer
+    assert "The interval covers the noise only" in answer
     again = ada.post("/questions", **form)  # the same form, sent twice
     assert again.headers["location"] == reply.headers["location"]
     assert str(world.spent("people", "ada")) == "0.1"
