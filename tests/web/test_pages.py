@@ -240,3 +240,10 @@ def test_the_ledger_begins_with_the_newest_entry_and_suggests_real_kinds(live: W
     assert "charge" in suggested
     for kind in suggested:
         assert admin.get("/ledger", kind=kind).status_code == 200, kind
+
+
+def test_mechanisms_side_by_side_name_their_noise(live: World) -> None:
+    form = {"kind": "mode", "f:column": "region", "amount": "0.1"}
+    shown = text_of(Visitor.of(live, "ada").page("/datasets/people/ask", **form))
+    assert "noisy max (gumbel)" in shown
+    assert "permute and flip" in shown
