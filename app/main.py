@@ -172,7 +172,7 @@ def application(settings: Settings | None = None) -> ASGIApp:
 
 
 def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
-    """Without a key file if other servers may share the ledger: it would not reach them."""
+    """Only an embedded ledger has a key file: servers that share a ledger would not share it."""
     home = config.home if config.embedded else None
     return AesSecretBox(config.secret_key, home, purpose=purpose, length=length)
 

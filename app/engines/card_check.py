@@ -84,9 +84,9 @@ def figures(
 
 
 def _counts(sourced: dict[int, Column], table: Table, source: RawRows) -> Select[*tuple[Any, ...]]:
-    """Statement for the number of rows, and for each column four counts.
+    """Statement for the number of rows, and for four counts of each column.
 
-    They are the values present, the readable ones, and those below and above the bounds.
+    The counts are of values present, of readable ones, and of those below and above the bounds.
     """
     read: list[Element] = []
     for i, declared in sourced.items():

@@ -19,7 +19,7 @@ from app.engines.sql.blocks import render_blocks
 from app.engines.sql.dialects import Statement
 from app.engines.sql.keys import BATCH, key_batch, render_keys
 from app.engines.sql.layout import Layout
-from app.engines.sql.steps import render_steps
+from app.engines.sql.step_histogram import render_steps
 from app.engines.sql.tally_statement import KEPT_SIZE_MAX, Rendered, render
 from app.engines.watchdog import WATCHDOG
 from app.errors import EngineFailed, EngineUnavailable

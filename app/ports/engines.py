@@ -41,7 +41,7 @@ class Statistics(Protocol):
         ...
 
     def steps(self, dataset: Dataset, request: StepHistogram) -> StepCounts:
-        """Counts of a column's values by ranges. Raises EngineFailed, always with the same text."""
+        """Counts of a column's values by bins. Raises EngineFailed, always with the same text."""
         ...
 
     def graph(self, dataset: Dataset, request: GraphCountsRequest, asker: str) -> GraphCounts:
@@ -130,7 +130,7 @@ class Engine(Statistics, Protocol):
         ...
 
     def cached(self, dataset: Dataset, tally: Tally, asker: str) -> Exact | None:
-        """The tally if this analyst's own is cached; never waits. Versions never change.
+        """The tally, if it was read for this analyst and is cached; never waits.
 
         Another analyst's result is not used: its presence would reveal what they asked.
         """

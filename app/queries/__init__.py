@@ -1,4 +1,4 @@
-"""Query kinds: one file for each kind of query, and the union of them all."""
+"""Query kinds: one file for each kind or family of queries, and the union of them all."""
 
 from typing import Annotated
 

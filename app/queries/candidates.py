@@ -1,6 +1,6 @@
 """Public candidates for a number or a day: a list, a grid, or a default from the column's bounds.
 
-Candidates come from the query and the card, never from rows: the set of present values would leak.
+Candidates come from the query and the card, never from rows: which values occur is private.
 """
 
 import datetime

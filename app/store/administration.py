@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from app.errors import Conflict, IdempotencyConflict, LedgerBehind, StoreUnavailable
 from app.ledger.account import Account
+from app.ledger.anchor_comparison import BEHIND
 from app.ledger.chain import FIRST_PREVIOUS, SYSTEM_BOOK, Book, Entry
-from app.ledger.rollback_status import BEHIND
 from app.mechanisms.sampling.system import secret_text
 from app.store import tables
 from app.store.anchors.lines import BookEnd, book_end, marks_line, terms_line

@@ -58,7 +58,7 @@ WAY = [
     Step("app.actions.asking.ask_query:AnswerQuery.__call__", "answer the question, step by step"),
     Step("app.planning.plan:Planner.plan", "choose a mechanism and a price, from public facts"),
     Step("app.mechanisms.noise.laplace:prepare", "scale the noise to the charged epsilon"),
-    Step("app.store.writer.batch:settle", "CHARGE: both accounts, the entry, one commit"),
+    Step("app.store.writer.batch:settle", "CHARGE: all accounts, the entry, one commit"),
     Step("app.engines.sql_engine:SqlEngine.exact", "read exact whole numbers, within a time limit"),
     Step("app.mechanisms.noise.additive:AdditiveRelease.draw", "add exact integer noise"),
     Step("app.store.writer.batch:settle", "RECORD: store the answer, if the attempt is current"),

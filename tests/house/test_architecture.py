@@ -10,6 +10,7 @@ from typing import Any
 
 from docs.tools.draw_architecture import ROOMS, WAY, function_of, layers, pictures
 from tests.actions.service import service_in
+from tests.audit import INVARIANTS
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = (TOP / "docs" / "architecture.md").read_text()
@@ -54,6 +55,11 @@ def test_every_room_has_a_section_with_five_existing_names() -> None:
         for module, name in names:
             found = importlib.import_module(f"app.{module}")
             assert hasattr(found, name), f"app.{module} has no {name}"
+
+
+def test_the_page_lists_the_invariants() -> None:
+    section = PAGE.partition("\n## Invariants\n")[2].partition("\n## ")[0]
+    assert dict(re.findall(r"^\| (I\d+) \| (.*) \|$", section, re.M)) == INVARIANTS
 
 
 def public_names(room: str) -> int:

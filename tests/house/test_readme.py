@@ -61,7 +61,7 @@ def transcript() -> list[tuple[str, Any]]:
 def test_the_transcript_matches_the_readme(demo: tuple[str, str, str]) -> None:
     url, key, _ = demo
     commands = transcript()
-    assert [shown["status"] for _, shown in commands] == ["answered", 402]
+    assert [shown["status"] for _, shown in commands] == ["answered"]
     for command, shown in commands:
         reply = run(command, url, key)
         check_shown(shown, json.loads(reply), FREE)
@@ -110,6 +110,34 @@ def test_the_lines_printed_by_the_demo_for_its_client_can_be_pasted(
     assert done.returncode == 0, done.stderr
     assert re.search(r"\b5,?[34]\d\d\b", done.stdout), done.stdout
     assert "reused, free" in done.stdout + done.stderr or "charged" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("program", ["python", "bursar"])
+def test_what_the_readme_says_can_be_pasted_after_the_export_command(
+    demo: tuple[str, str, str], program: str, tmp_path: Path
+) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    (command,) = re.findall(r"`(bursar ask .*?)`", README)
+    exports = re.search(r"^export BURSAR_URL=.*?PATH\"$", demo[2], re.DOTALL | re.MULTILINE)
+    assert exports is not None
+    line = f"python <<'END'\n{block}END" if program == "python" else command
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BURSAR")}
+    done = subprocess.run(
+        ["bash", "-c", f"{exports[0]}\n{line}"],
+        cwd=tmp_path,
+        env={**kept, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"\b5,?[34]\d\d\b", done.stdout), done.stdout
+
+
+def test_the_readme_fits_two_screens() -> None:
+    lines = README.splitlines()
+    assert len(lines) <= 95
+    assert max(map(len, lines)) <= 120
 
 
 def test_the_python_of_the_readme_and_of_the_demo_are_the_same_question() -> None:

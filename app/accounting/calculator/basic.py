@@ -31,6 +31,7 @@ def epsilon_at(composition: Composition, delta: Decimal) -> Bound:
     share = (delta - failure) / shares * (1 - Decimal("1e-25"))
     if share == 0:
         raise DoesNotApply("the deltas of the generic events use up the requested delta")
+    # A sample has a smaller loss only where a neighbour has a row more or less.
     amplifies = composition.neighbours == "add_remove"
     total = Decimal(0)
     for event, count in composition.parts:

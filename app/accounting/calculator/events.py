@@ -47,7 +47,7 @@ class Pure:
 
 
 class Laplace(Pure):
-    """Laplace noise of scale (L1 sensitivity) / epsilon; a group moves the answer k times as
+    """Laplace noise of scale (L1 sensitivity) / epsilon; a group of k moves the answer k times as
     far."""
 
     __slots__ = ()
@@ -205,8 +205,8 @@ class DiscreteGaussian(Gaussian):
 class SampledGaussian(Gaussian):
     """Gaussian noise on a fresh, secret Poisson sample.
 
-    Sampling never adds loss. rho and mu have no amplified value, so they are those of the noise
-    alone; the same holds for groups."""
+    A sample costs no more than all rows. For rho, for mu and for groups no smaller cost is known
+    than that of the noise on all rows, so that one is taken."""
 
     sampling_rate: Decimal
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from app.accounting.calculator.event_list import Composition
 from app.accounting.calculator.figures import Bound, DoesNotApply
-from app.accounting.calculator.gamma import log_binomial
+from app.accounting.calculator.log_factorial import log_binomial
 from app.accounting.precise import CONTEXT
 
 THEOREM = "optimal: worst randomised responses (Kairouz, Oh and Viswanath 2015)"

@@ -3,8 +3,9 @@
 Theorem: Canonne, Kamath and Steinke 2020, Proposition 12 (also Asoodeh et al. 2020, Balle et al.
 2020): a mechanism with Renyi divergence at most R at one order a > 1 is (epsilon, delta)-private
 for epsilon = R + ln(1 - 1/a) - (ln delta + ln a) / (a - 1). Every a gives a true statement, so the
-search for the best a only affects how tight the bound is. For zCDP all orders hold at once, so the
-best may be taken freely; for a curve on a grid it may not (`rules/renyi.py`).
+search for the best a only affects how tight the bound is. A rho-zCDP mechanism has divergence at
+most rho a at every order, so any order may be taken, also the best one. A `renyi` account instead
+divides its delta among the orders at the grant (`rules/renyi.py`).
 Rounding: 40-digit decimals; callers round costs up and limits down (`precise.py`).
 """
 
@@ -19,7 +20,7 @@ _SEARCH = Context(prec=20)  # precision of the search for an order
 _SEARCH_STEPS = 19  # to within 3e-3 of ln(a - 1), where the cost is a parabola up to 1e-8
 _SMALLEST, _LARGEST = Decimal("1e-4"), Decimal("1e7")  # range of a - 1
 _QUANTUM = Decimal("1e-9")
-# relative error bound of a cost computed by floats or with 20 digits, per size of its parts
+# error bound of a cost computed by floats or with 20 digits, per unit of its terms' magnitudes
 _OFF = 16 * U
 
 

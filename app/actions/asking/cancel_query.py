@@ -1,8 +1,8 @@
 """Cancel a query: leave a mark in the ledger, and return the query's state.
 
 Another process or machine may be answering the query. It sees the mark when it next renews its
-lease. It refunds the charge if the engine was not queried; otherwise the charge stays. The reply is
-the query as the history shows it, on its time grid.
+lease. It refunds the charge if nothing was read; otherwise the charge stays. The reply is the query
+as the history shows it, which changes only at points of the time grid.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""Book losses of releases made elsewhere, so that the account of everybody is the true total.
+"""Book losses of releases made elsewhere: on `*`, and on the account of one holder if named.
 
+So the account of everybody, `*`, shows the true total.
 These losses have happened, so they count even past the limit. An account past its limit admits
 nothing more.
 """
@@ -23,7 +24,7 @@ class ReportedReleases:
 
     release: ExternalRelease
     count: int
-    said: dict[str, Any]
+    declared: dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -43,7 +44,7 @@ class BookLosses:
         request: str | None,
         body: str,
     ) -> tuple[int, list[str]]:
-        """Book the losses. Returns the entry's number and the holders: everybody, and the one."""
+        """Book the losses. Returns the entry's number, and the holders whose accounts took them."""
         principal.must_be(Role.ADMIN)
         found_dataset = self.datasets.find(dataset)
         shown = [EVERYBODY]
@@ -58,13 +59,14 @@ class BookLosses:
             failures += loss.failure
             promised += 0 if loss.epsilon >= INFINITE else loss.delta
             if max(failures, promised) >= ATTO:
-                raise Invalid.field(f"/events/{index}/delta", "deltas that add up to less than 1")
+                rule = "must, with the deltas before it, add up to less than 1"
+                raise Invalid.field(f"/events/{index}/delta", rule)
         entry = self.budgets.book(
             principal.name,
             found_dataset,
             tuple(holders),
             losses=losses,
-            record={"events": [event.said for event in events]},
+            record={"events": [event.declared for event in events]},
             reason=reason,
             request=request,
             body=body,

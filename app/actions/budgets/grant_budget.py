@@ -30,6 +30,7 @@ class GrantBudget:
         precondition: Precondition,
         reason: str | None,
     ) -> tuple[Budget, bool]:
+        """Grant what is wished. Returns the budget, and whether its account is new."""
         principal.must_be(Role.ADMIN)
         found_dataset = self.datasets.find(dataset)
         shown = EVERYBODY

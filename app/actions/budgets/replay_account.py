@@ -72,7 +72,8 @@ class ReplayedStates:
                 self._drop(*next(iter(self._states)))
 
     def latest(self, account_id: str, until: int, before: int = 0) -> AccountState | None:
-        """The latest cached state up to this entry, or of an earlier time than `before`."""
+        """The later of two cached states: the last one up to entry `until`, and the last one older
+        than time `before`."""
         with self._lock:
             known = self._sequences.get(account_id, [])
             earlier = bisect_left(known, before, key=lambda seq: self._states[account_id, seq].at)
@@ -83,7 +84,7 @@ class ReplayedStates:
             return self._states[account_id, known[index - 1]]
 
     def earliest(self, account_id: str, since: int) -> AccountState | None:
-        """The earliest cached state from this entry on."""
+        """The earliest cached state at or after entry `since`."""
         with self._lock:
             known = self._sequences.get(account_id, [])
             index = bisect_left(known, since)
@@ -115,7 +116,7 @@ class ReplayAccount:
     def __call__(
         self, live: Account, *, after: int, limit: int, since: int | None = None
     ) -> ReplayPage:
-        """Steps after this entry, at this time or later. Blocking: reads entries.
+        """Steps after entry `after`, and not before time `since`. Blocking: reads entries.
 
         Callers for one account wait for each other, and go on from what the first one has cached.
         """

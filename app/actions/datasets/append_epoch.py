@@ -8,7 +8,8 @@ stays in its epoch for ever.
 from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
-from app.actions.datasets.clear_versions import ClearVersions, dropped_if_refused
+from app.actions.datasets.clear_versions import ClearVersions
+from app.actions.datasets.prepared_version import dropped_if_refused
 from app.data.card import EPOCHS_MAX, Dataset, Epoch, Version
 from app.data.columns import EpochColumn
 from app.errors import Conflict, Invalid

@@ -4,12 +4,10 @@ If a version cannot be deleted, it stays until the next time; nobody waits for t
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from app.errors import AppError, Conflict, Invalid
-from app.ports.engines import Engine, Engines
+from app.errors import AppError
+from app.ports.engines import Engines
 from app.ports.registry import OldVersions
 
 _log = logging.getLogger("bursar.versions")
@@ -30,13 +28,3 @@ class ClearVersions:
         except (AppError, OSError):
             _log.warning("cannot delete old prepared versions")
             return []
-
-
-@contextmanager
-def dropped_if_refused(engine: Engine, version_id: str) -> Iterator[None]:
-    """Drop a prepared version if the store refuses it. It stays if the outcome is unknown."""
-    try:
-        yield
-    except (Conflict, Invalid):
-        engine.drop(version_id)
-        raise

@@ -14,7 +14,8 @@ never reports "nothing" while queries are refused.
 from dataclasses import dataclass, replace
 
 from app.access import Principal, Role
-from app.actions.datasets.clear_versions import ClearVersions, dropped_if_refused
+from app.actions.datasets.clear_versions import ClearVersions
+from app.actions.datasets.prepared_version import dropped_if_refused
 from app.data.card import Dataset, Version
 from app.data.inspection import Inspection
 from app.errors import Conflict, EngineUnavailable, FieldError, Invalid, SourceChanged

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from app.access import Principal, Role
-from app.actions.datasets.clear_versions import dropped_if_refused
+from app.actions.datasets.prepared_version import dropped_if_refused
 from app.data.card import Card, ColumnPerson, Dataset, RowPerson, Source, Version
 from app.errors import Invalid
 from app.ledger.chain import SYSTEM_BOOK

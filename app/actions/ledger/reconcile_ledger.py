@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.access import Principal, Role
-from app.ledger.rollback_status import Booked
+from app.ledger.anchor_comparison import Reconciliation
 
 
 class Reconciling(Protocol):
-    def reconcile(self, actor: str, reason: str) -> Booked:
+    def reconcile(self, actor: str, reason: str) -> Reconciliation:
         """Book the lost spends. Raises Conflict if the ledger is not behind its anchors."""
         ...
 
@@ -17,6 +17,6 @@ class Reconciling(Protocol):
 class ReconcileLedger:
     ledger: Reconciling
 
-    def __call__(self, principal: Principal, *, reason: str) -> Booked:
+    def __call__(self, principal: Principal, *, reason: str) -> Reconciliation:
         principal.must_be(Role.ADMIN)
         return self.ledger.reconcile(principal.name, reason)

@@ -3,15 +3,15 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.ledger.anchor_comparison import ALTERED, BEHIND, LACKS, AnchorComparison
 from app.ledger.chain import SYSTEM_BOOK
-from app.ledger.rollback_status import ALTERED, BEHIND, LACKS, Compared
 from app.ledger.verification.report import Finding, Report
 from app.ledger.verification.verify import verify
 from app.ports.ledger import History
 
 
 class Standing(Protocol):
-    def compare(self) -> Compared:
+    def compare(self) -> AnchorComparison:
         """Compare with all anchors; stops charging if the ledger lacks entries they saw."""
         ...
 
@@ -21,7 +21,7 @@ class VerifyLedger:
     history: History
     standing: Standing
 
-    def __call__(self) -> tuple[Report, Compared]:
+    def __call__(self) -> tuple[Report, AnchorComparison]:
         compared = self.standing.compare()
         report = verify(self.history.snapshot(None, stored=True))
         if compared.stopped:

@@ -13,7 +13,7 @@ _log = logging.getLogger("bursar.background")
 
 
 class Background:
-    """Running tasks. Used from one event loop, which itself keeps no reference to a task."""
+    """Running tasks of one event loop. It holds only weak references, so this keeps them alive."""
 
     def __init__(self) -> None:
         self._tasks: dict[asyncio.Task[Any], str] = {}

@@ -32,9 +32,9 @@ _PERSONS = ".persons"  # in the file name of a version with a person column
 
 
 def version_path(home: Path, dataset: Dataset) -> Path:
-    """Path of a version. Versions with a person column have another name than older servers used.
+    """Path of a version. One with a person column has a suffix that older servers did not write.
 
-    So a file that an older server left is not mistaken for one, but built again.
+    So a file without persons, which an older server left, is not used but built again.
     """
     suffix = _PERSONS if has_person_column(dataset.card) else ""
     return _file(home, dataset.version.id, suffix)

@@ -1,8 +1,8 @@
 """Values of a database table, read in their declared types.
 
-Tables have types, so nothing is parsed: a column of text is no number. Some values of a type do not
-fit a double or a day, such as NaN, infinities and long digits of NUMERIC. They are clamped first,
-because an error that depends on a value would reveal it.
+Tables have types, so nothing is parsed: text is never read as a number. Some values of a type do
+not fit a double or a day, such as NaN, infinities and long digits of NUMERIC. They are clamped, or
+count as missing, before they are used: an error that depends on a value would reveal it.
 """
 
 from typing import Any

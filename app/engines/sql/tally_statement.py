@@ -1,7 +1,7 @@
 """A Tally as one SQL statement with bound parameters, over a prepared version.
 
-Every identifier is quoted and every value bound. Each grouping is one integer in the result, its
-group's index, so that a result is small and contains only numbers.
+Every identifier is quoted and every value bound. A result row begins with one integer for each
+grouping, the code of the row's group. So a result is small and contains only numbers.
 """
 
 import operator
@@ -33,7 +33,7 @@ from app.engines.sql.bins import binned
 from app.engines.sql.conditions import condition_sql, opened, stored_column
 from app.engines.sql.dialects import ExactSum, Quotient, Statement, constant
 from app.engines.sql.layout import Layout, has_person_column
-from app.engines.sql.persons import clamped, of_persons
+from app.engines.sql.person_aggregates import clamped, of_persons
 from app.queries.tally import (
     Aggregate,
     ByEdges,
@@ -70,7 +70,7 @@ class Rendered:
     # For each grouping: group index by number in the result.
     places: tuple[Mapping[int, int] | range, ...]
     group_counts: tuple[int, ...]
-    # For a split: group index by the set of conditions, whose bits are in the first numbers.
+    # For a split: group index by the conditions that a row meets, as bits in the leading columns.
     signatures: Mapping[tuple[int, ...], int] | None = None
 
     @property
@@ -95,7 +95,7 @@ class Rendered:
 def render(layout: Layout, tally: Tally) -> Rendered:
     """The statement of a tally. Compiling takes nearly a millisecond, so small ones are cached.
 
-    One statement serves all numbers and days that the filter may compare with.
+    Filters that differ only in the numbers and days that they compare with share one statement.
     """
     if tally.size() > KEPT_SIZE_MAX:
         return _render(layout, tally)

@@ -24,7 +24,7 @@ from app.ledger.verification.lines import (
 from app.ledger.verification.stamps import StampChecker
 from app.names import folded
 
-Find = Callable[..., None]
+ReportProblem = Callable[..., None]
 
 
 class _Entered(NamedTuple):
@@ -36,8 +36,8 @@ class _Entered(NamedTuple):
 
 
 class RowChecker:
-    def __init__(self, find: Find) -> None:
-        self._find = find
+    def __init__(self, report: ReportProblem) -> None:
+        self._report = report
         self.stored = False  # True if rows include content that only the store can check
         self._charges: dict[str, _Entered] = {}
         self._stamps = StampChecker(self._stamp_problem)
@@ -53,7 +53,7 @@ class RowChecker:
         self._keys: dict[str, dict[str, Any]] = {}
 
     def _stamp_problem(self, book: str, charge: str, problem: str) -> None:
-        self._find(book, problem, charge=charge)
+        self._report(book, problem, charge=charge)
 
     # Entries
 
@@ -142,22 +142,22 @@ class RowChecker:
             self._reuse(row, entered)
             return
         if entered is None:
-            self._find(row.book, "the charge has no entry", charge=row.id)
+            self._report(row.book, "the charge has no entry", charge=row.id)
             return
         priced = row.epsilon, row.delta, row.version, row.asked
         facts = (*priced, *(row.receipt or (0, "")))
         if entered.facts != hash(facts) or entered.book != row.book:
-            self._find(row.book, "the charge differs from its entry", charge=row.id)
+            self._report(row.book, "the charge differs from its entry", charge=row.id)
         if entered.voided != (row.state == "voided"):
             problem = "the charge and its refund entry disagree"
-            self._find(row.book, problem, charge=row.id)
+            self._report(row.book, problem, charge=row.id)
         self._settled(row)
 
     def _reuse(self, row: ChargeRow, entered: _Entered | None) -> None:
         if entered is not None:
-            self._find(row.book, "it was charged, but repeats another's answer", charge=row.id)
+            self._report(row.book, "it was charged, but repeats another's answer", charge=row.id)
         if not row.reuse_holds:
-            self._find(row.book, "the answer that it repeats is not there", charge=row.id)
+            self._report(row.book, "the answer that it repeats is not there", charge=row.id)
         self._settled(row)
 
     def _settled(self, row: ChargeRow | AskRow) -> None:
@@ -166,11 +166,11 @@ class RowChecker:
         book = row.book if isinstance(row, ChargeRow) else row.stream
         if row.stamp is not None:
             if row.state == "charged":
-                self._find(book, "it is shown as open, but has a stamp", charge=row.id)
+                self._report(book, "it is shown as open, but has a stamp", charge=row.id)
             settled = SettledRow(row.id, row.state, row.settled_at, row.content)
             self._stamps.row(book, row.stamp, settled)
         elif row.state != "charged":
-            self._find(book, "it is settled without a stamp", charge=row.id)
+            self._report(book, "it is settled without a stamp", charge=row.id)
 
     def _ask(self, row: AskRow) -> None:
         self._used[row.stream] += 1
@@ -182,9 +182,9 @@ class RowChecker:
     def _fingerprint(self, row: FingerprintRow) -> None:
         book = self._marks.pop(row.fingerprint, None)
         if book is None:
-            self._find(row.book, "no entry names one of its fingerprints")
+            self._report(row.book, "no entry names one of its fingerprints")
         elif book != row.book:
-            self._find(book, "one of its fingerprints leads to another book")
+            self._report(book, "one of its fingerprints leads to another book")
 
     def _dataset(self, row: DatasetRow) -> None:
         known = self._datasets.pop((row.book, row.name), None)
@@ -198,30 +198,30 @@ class RowChecker:
     ) -> None:
         """Compare the facts that entries state."""
         if known is None:
-            self._find(book, f"{what}: no entry created it")
+            self._report(book, f"{what}: no entry created it")
             return
         for name in sorted(known.keys() & facts.keys()):
             if canonical(known[name]) != canonical(facts[name]):
-                self._find(book, f"{what}: its {name} differs from the entries")
+                self._report(book, f"{what}: its {name} differs from the entries")
 
     # The end
 
     def finish(self, *, whole: bool) -> None:
         for charge, entered in self._charges.items():
-            self._find(entered.book, "the entry's charge is not there", charge=charge)
+            self._report(entered.book, "the entry's charge is not there", charge=charge)
         if not self.stored:
             return
         if whole:
             self._stamps.finish()
         for book in sorted(set(self._marks.values())):
-            self._find(book, "one of its fingerprints is not there")
+            self._report(book, "one of its fingerprints is not there")
         for book, name in sorted(self._datasets):
-            self._find(book, f"dataset {name}: it is not there")
+            self._report(book, f"dataset {name}: it is not there")
         for version, ((book, _), _) in sorted(self._versions.items()):
-            self._find(book, f"version {version}: it is not there")
+            self._report(book, f"version {version}: it is not there")
         for book, celled in self._celled.items():
             if celled != self._celled_rows[book]:
-                self._find(book, "the book and its cards disagree on cells")
+                self._report(book, "the book and its cards disagree on cells")
         for stream in self._streams.values():
             self._stream(stream)
         if whole:
@@ -230,15 +230,15 @@ class RowChecker:
 
     def _missing(self, names: Iterable[str]) -> None:
         for name in sorted(names):
-            self._find("system", f"{name}: it is not there")
+            self._report("system", f"{name}: it is not there")
 
     def _stream(self, row: StreamRow) -> None:
         if row.began is None:
-            self._find(row.id, "the stream's opening is not there", charge=row.charge)
+            self._report(row.id, "the stream's opening is not there", charge=row.charge)
             return
         if not row.fits:
             problem = "the stream has another analyst or dataset than its charge"
-            self._find(row.id, problem, charge=row.charge)
+            self._report(row.id, problem, charge=row.charge)
         crossings, asks = row.began
         expected = (
             None if crossings is None else crossings - self._crossed[row.id],
@@ -246,4 +246,4 @@ class RowChecker:
         )
         if row.left != expected:
             problem = "the stream's remaining asks or crossings do not match its asks"
-            self._find(row.id, problem, charge=row.charge)
+            self._report(row.id, problem, charge=row.charge)

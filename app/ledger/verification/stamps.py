@@ -21,19 +21,19 @@ class _Chain:
 
 
 class StampChecker:
-    def __init__(self, find: Callable[[str, str, str], None]) -> None:
-        self._find = find  # takes book, charge and problem
+    def __init__(self, report: Callable[[str, str, str], None]) -> None:
+        self._report = report  # takes book, charge and problem
         self._chains: dict[str, _Chain] = {}
 
     def row(self, book: str, text: str, settled: SettledRow) -> None:
         try:
             stamp = stamp_from(text)
         except ValueError:
-            self._find(book, settled.id, "its stamp cannot be read")
+            self._report(book, settled.id, "its stamp cannot be read")
             return
         chain = self._chains.setdefault(stamp.chain, _Chain())
         if stamp.seq <= chain.seq or stamp.seq in chain.waiting:
-            self._find(book, settled.id, "its stamp belongs to another row")
+            self._report(book, settled.id, "its stamp belongs to another row")
             return
         chain.waiting[stamp.seq] = book, stamp, settled
         while (next_row := chain.waiting.pop(chain.seq + 1, None)) is not None:
@@ -42,7 +42,7 @@ class StampChecker:
     def _next(self, chain: _Chain, waiting: Waiting) -> None:
         book, stamp, settled = waiting
         if stamp.link != next_link(chain.link, stamp.chain, stamp.seq, settled):
-            self._find(book, settled.id, "its state or stored answer differs from its stamp")
+            self._report(book, settled.id, "its state or stored answer differs from its stamp")
         chain.link, chain.seq = stamp.link, stamp.seq
 
     def finish(self) -> None:
@@ -52,7 +52,7 @@ class StampChecker:
                 if seq != chain.seq + 1:
                     missing = seq - chain.seq - 1
                     problem = f"{missing} earlier rows of its chain are missing or unsettled"
-                    self._find(book, settled.id, problem)
+                    self._report(book, settled.id, problem)
                     chain.link, chain.seq = stamp.link, seq
                 else:
                     self._next(chain, chain.waiting[seq])

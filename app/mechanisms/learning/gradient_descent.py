@@ -81,12 +81,12 @@ def prepare(shape: LearningShape, target: PrivacyTarget) -> "GradientRelease":
         )
     else:
         price, theorem = sampled(moves, Fraction(threshold, COINS), target), THEOREM_SAMPLED
-    curvature = shape.longest**2 / (4.0 if shape.model == "logistic" else 1.0)
+    curvature = shape.norm_max**2 / (4.0 if shape.model == "logistic" else 1.0)
     return GradientRelease(
         shape=shape,
         price=price,
         steps=steps,
-        clipping_norm=parameters.clipping_norm or shape.longest,
+        clipping_norm=parameters.clipping_norm or shape.norm_max,
         learning_rate=parameters.learning_rate or 1.0 / curvature,
         threshold=threshold,
         rows=rows,

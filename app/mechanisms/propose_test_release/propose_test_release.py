@@ -3,15 +3,15 @@ enough.
 
 A bound B is proposed. A noisy test checks that the table is far from any in which a person could
 change the statistic by more than B. If it passes, the statistic is released with noise for the
-sensitivity B. Otherwise the answer is withheld, at the same cost. Theorem and proof:
-`distance_test.py`; safe neighbours are those whose statistics are at most B apart. If no bound is
-proposed, a part of the loss pays for a private choice of one (`private_bound.py`).
+sensitivity B. Otherwise the answer is withheld, at the same cost. Theorem and proof are in
+`distance_test.py`, where neighbours are safe if their statistics are at most B apart. If no bound
+is proposed, a part of the loss pays for a private choice of one (`private_bound.py`).
 
-Laplace noise for a chosen bound costs the same epsilon for every bound. Its curve depends on the
-number of steps in the bound, and the curve of the fewest steps, the largest, is charged.
+Laplace noise for a chosen bound costs the same epsilon for every bound. Its Renyi curve is larger
+for a bound of fewer steps, so the curve of the smallest bound is charged.
 
-Both draws are made in any case, and the same data is read. Only the status shows whether the answer
-is withheld.
+Test and noise are both drawn in any case, and the same data is read. Only the status shows whether
+the answer is withheld.
 """
 
 import math

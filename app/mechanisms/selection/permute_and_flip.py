@@ -1,10 +1,13 @@
 """Permute-and-flip: outcomes in random order, each accepted with probability exp(-epsilon d / R).
 
+Here d is the distance of an outcome's score to the best score, and R bounds how far one person can
+move two scores apart. The first accepted outcome is the answer.
+
 Theorem: McKenna and Sheldon (2020): epsilon-private, and its expected distance to the best is never
 above the exponential mechanism's. Its distribution is that of the largest score after adding
 exponential noise (Ding et al. 2021). So the range R takes the place of twice the sensitivity by the
-argument in `noisy_max.py`. It is not of bounded range: accounts that follow curves pay for it as
-for any pure mechanism, and use `exponential` instead.
+argument in `noisy_max.py`. Unlike `exponential` it has no bounded range. So `zcdp`, `renyi` and
+`gdp` accounts pay for it as for any pure mechanism, and `exponential` is cheaper in the first two.
 """
 
 from app.accounting.curves.curve_units import pure_rho

@@ -40,11 +40,11 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     NoiseBudget,
     Numbers,
     betas,
+    check_beta,
     even_spread,
     fine,
     floor,
     least,
-    must_bear,
 )
 
 LAPLACE = "laplace"
@@ -60,7 +60,7 @@ _TWO_OVER_ROOT_PI = 2.0 / math.sqrt(math.pi)
 @owned_cache(maxsize=512)
 def laplace(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> CalibratedNoise:
     units, epsilon, delta = _promise(budget)
-    must_bear(parameters.beta, float(epsilon))
+    check_beta(parameters.beta, float(epsilon))
 
     looked_at = betas(parameters.beta, np.array([float(epsilon)]))
     with np.errstate(all="ignore"):
@@ -140,7 +140,7 @@ def _gaussian_near(
     """The beta, the part of epsilon for the stretch, and the approximate divisor."""
     _, exact_epsilon, exact_delta = _promise(budget)
     epsilon, delta = float(exact_epsilon), float(exact_delta)
-    must_bear(parameters.beta, epsilon)
+    check_beta(parameters.beta, epsilon)
     looked_at = betas(parameters.beta, np.array([epsilon]))
     with np.errstate(all="ignore"):
         stretches = _stretches_near(epsilon, delta, looked_at)

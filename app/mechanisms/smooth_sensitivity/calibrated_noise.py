@@ -2,9 +2,10 @@
 
 Theorem: Nissim, Raskhodnikova and Smith 2007. Let S be beta-smooth: S(x) >= LS(x), and S(x) <=
 exp(beta) S(y) for neighbours x and y. Then f(x) + (S(x) / s) Z is private for a noise Z that
-tolerates both a shift by s and a stretch by exp(beta). In units of S(x) / s neighbours are Z and
-theta + exp(lambda) Z with |lambda| <= beta and |theta| <= s min(1, exp(lambda)). Each noise states
-which beta and s it tolerates at which price. S and values derived from it are never released.
+tolerates both a shift by s and a stretch by exp(beta). To see this, subtract f(x) from the outputs
+for x and for y, and divide both by S(x) / s. For x this is Z. For y it is theta + exp(lambda) Z
+with |lambda| <= beta and |theta| <= s min(1, exp(lambda)). Each noise states which beta and s it
+tolerates at which price. S and values derived from it are never released.
 
 Parameters that the analyst leaves open, beta included, are chosen from public numbers alone. The
 choice minimises the noise for evenly spread values, at a distance g from each other. There S is the
@@ -147,7 +148,7 @@ def betas(requested: float | None, limits: Numbers) -> Numbers:
     return np.minimum(limits, BETA_MAX)[:, None] * _GRID
 
 
-def must_bear(beta: float | None, limit: float) -> None:
+def check_beta(beta: float | None, limit: float) -> None:
     if beta is not None and not (BETA_MIN <= beta < limit and beta <= BETA_MAX):
         most = min(limit, BETA_MAX)
         rule = f"must be at least {BETA_MIN:g} and less than {most:.6g} at this loss"

@@ -2,11 +2,17 @@
 
 Student-t of d degrees, density in proportion to (1 + z^2/d)^(-(d+1)/2). For Z against theta +
 e^lambda Z the log-ratio is lambda + (d+1)/2 times that of two quadratic forms. Its largest value is
-lambda + (d+1)/2 (Theta - lambda) with cosh Theta = cosh lambda + theta^2 e^-lambda / (2 d): the
-forms' largest eigenvalue. Theta is a distance in the hyperbolic plane from a point to one that
-moves along a geodesic. So it is convex in lambda, and only lambda = 0 and lambda = -beta matter:
-epsilon-private exactly if s <= 2 sqrt(d) sinh(epsilon/(d+1)) and s <= sqrt(2 d e^beta (cosh phi -
-cosh beta)), phi = (2 epsilon - (d-1) beta)/(d+1). Any s > 0 needs beta < epsilon / d.
+f = lambda + (d+1)/2 (Theta - lambda) with cosh Theta = cosh lambda + theta^2 e^-lambda / (2 d): the
+forms' largest eigenvalue. The worst theta is s for lambda >= 0, and s e^lambda for lambda < 0. On
+either side of 0:
+
+- Theta is the distance in the hyperbolic plane from a point to one that moves along a geodesic.
+- So Theta and f are convex in lambda, and f is largest at 0 or at the end, beta or -beta.
+- Theta is equal at both ends, and f(-beta) - f(beta) = (d-1) beta. So -beta is the worse end.
+
+Hence lambda = 0 and lambda = -beta decide: epsilon-private exactly if s <= 2 sqrt(d)
+sinh(epsilon/(d+1)) and s <= sqrt(2 d e^beta (cosh phi - cosh beta)), with phi = (2 epsilon - (d-1)
+beta)/(d+1). Any s > 0 needs beta < epsilon / d.
 
 Cauchy-type of exponent g > 1, density in proportion to 1/(1 + |z|^g) (Nissim, Raskhodnikova and
 Smith 2007). Its logarithm has slope at most (g-1)^((g-1)/g), at z^g = g - 1, and a stretch by
@@ -50,11 +56,11 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     NoiseBudget,
     Numbers,
     betas,
+    check_beta,
     even_spread,
     fine,
     floor,
     least,
-    must_bear,
 )
 
 DEGREES = (1, 2, 3, 4, 6)
@@ -70,9 +76,9 @@ NEEDS_PURE = "this noise needs an epsilon or a rho"
 def student_t(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> CalibratedNoise:
     epsilon = _epsilon(budget)
     if parameters.degrees is not None:
-        must_bear(parameters.beta, epsilon / parameters.degrees)
+        check_beta(parameters.beta, epsilon / parameters.degrees)
     elif parameters.beta is not None:
-        must_bear(parameters.beta, epsilon)
+        check_beta(parameters.beta, epsilon)
 
     choices = DEGREES if parameters.degrees is None else (parameters.degrees,)
     limits = epsilon / np.array(choices, dtype=np.float64)
@@ -169,7 +175,7 @@ def cauchy(budget: NoiseBudget, parameters: SmoothSensitivityParameters) -> Cali
         rule = f"must be greater than 1: from {EXPONENT_MIN:g} to {EXPONENT_MAX:g}"
         raise Invalid.field(f"{POINTER}/gamma", rule)
     epsilon = _epsilon(budget)
-    must_bear(parameters.beta, epsilon / max(1.0, (parameters.gamma or 2.0) - 1.0))
+    check_beta(parameters.beta, epsilon / max(1.0, (parameters.gamma or 2.0) - 1.0))
 
     choices = EXPONENTS if parameters.gamma is None else (parameters.gamma,)
     exponents = np.array(choices)[:, None]

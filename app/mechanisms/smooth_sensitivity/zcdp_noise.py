@@ -55,11 +55,11 @@ from app.mechanisms.smooth_sensitivity.calibrated_noise import (
     NoiseBudget,
     Numbers,
     betas,
+    check_beta,
     even_spread,
     fine,
     floor,
     least,
-    must_bear,
 )
 
 SIGMAS = tuple(0.1 * 2.0 ** (j / 6.0) for j in range(31))  # up to 3.2
@@ -150,7 +150,7 @@ def _prepared(
         raise CannotServe("this noise needs a rho, or an epsilon and a delta")
     c = math.sqrt(2 * rho)
     widest = Fraction(SIGMAS[-1] if parameters.sigma is None else parameters.sigma)
-    must_bear(parameters.beta, c / float(stretch(widest)))
+    check_beta(parameters.beta, c / float(stretch(widest)))
 
     choices = SIGMAS if parameters.sigma is None else (parameters.sigma,)
     costs, noise = _looked_at(stretch, slope, quantile, choices)

@@ -1,31 +1,32 @@
 """Binary tree counter: number of rows up to each epoch of a public horizon, as epochs arrive.
 
-A node of the tree is a run of 2^k epochs that begins behind a multiple of 2^k. Noise goes on the
-count of each node, once. The count up to epoch t is the sum of the noisy nodes that make up 1..t,
-one for each 1 in the binary digits of t. So its error grows with log(t), not with t.
+A node of the tree is a run of 2^k epochs that starts right after a multiple of 2^k. Noise goes on
+the count of each node, once. The count up to epoch t is the sum of the noisy nodes that make up
+1..t, one for each 1 in the binary digits of t. So its error grows with log(t), not with t.
 
 Theorem: Dwork, Naor, Pitassi and Rothblum 2010; Chan, Shi and Song 2011.
 Assumes: a row stays in one epoch forever, and a person has at most m rows in all epochs together
 (`engines/sql/cleaning.py` keeps the first ones).
 
-Nodes that begin behind multiples of 2^k are disjoint. So m rows move the counts on one of the h =
-floor(log2 T) + 1 levels by at most m in L1, hence in L2. They move all levels by h m in L1 and
-sqrt(h) m in L2, for any position of the rows. So discrete Laplace noise of scale h m / epsilon on
-every node is epsilon-private, and discrete Gaussian noise with s^2 = h m^2 / (2 rho) is rho-zCDP
-(Canonne, Kamath and Steinke 2020). Each level by itself is (epsilon / h)-private. By convexity of
-the curve in the change (`accounting/curves/renyi_curves.py`) its divergence at every order is at
-most that of randomised response: the curves of h of them add up. Later epochs may depend on
-released nodes. Nodes are released one after another, and their cost for one person adds up to the
-same under adaptive composition.
+The nodes of one level k are disjoint. So m rows move the counts on one of the h = floor(log2 T) + 1
+levels by at most m in L1, hence in L2. They move all levels by h m in L1 and sqrt(h) m in L2, for
+any position of the rows. So discrete Laplace noise of scale h m / epsilon on every node is
+epsilon-private, and discrete Gaussian noise with s^2 = h m^2 / (2 rho) is rho-zCDP (Canonne, Kamath
+and Steinke 2020). A level by itself is (epsilon / h)-private, so its divergence at every order is
+at most that of randomised response with epsilon / h. The curves of the h levels add up. Later
+epochs may depend on released nodes. Nodes are released one after another, and their cost for one
+person adds up to the same under adaptive composition.
 
 Rows may be replaced while there is one epoch (`refresh_dataset.py`), and then belong to others. The
 old rows are only in the node (1, 1), which is not drawn again. A new row is in a released node of
 at most h - 1 levels. A row of epoch 1 is in none on the lowest level. A row of epoch e > 1 is in
-none on a level k where e - 1 has a binary digit 1, because released nodes of that level begin
-behind multiples of 2^(k+1). So m old rows and m new ones move all by at most m + (h - 1) m in L1.
-Each level moves by at most m, so the sum of squares is at most h m^2. By convexity their curves are
-at most those of h levels too. The released count of epoch 1 does not count the new rows, and is not
-reported as if it did.
+none on a level k where e - 1 has a binary digit 1, because released nodes of that level start right
+after multiples of 2^(k+1). So m old rows and m new ones move all nodes together by at most m + (h -
+1) m = h m in L1, and none by more than m. Hence the sum of squares is at most h m^2. The divergence
+of Laplace noise is convex in the change of a node, and 0 without one
+(`accounting/curves/renyi_curves.py`). So all nodes cost at most h times what one costs that moves
+by m, and this is at most randomised response with epsilon / h. The released count of epoch 1 does
+not count the new rows, and is not reported as if it did.
 
 Only add_remove is supported: an epoch changes the number of rows, which replace_one holds fixed.
 

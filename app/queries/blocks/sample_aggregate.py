@@ -9,15 +9,15 @@ seed: they only make blocks even. (Blocks by a row's position in the table would
 row.)
 
 The result of a block is clamped to the public bounds `low` and `high`, on a grid of integer
-positions 0 to W. A block without a result gives the middle. So one changed block moves one of L
-positions by at most W. For the aggregates, with t = 1 or 2 changed blocks:
+positions 0 to W. A block without a result gives the middle. So L blocks have L positions, and one
+changed block moves one of them by at most W. For the aggregates, with t = 1 or 2 changed blocks:
 
     mean     the sum of the positions moves by t W, and is released divided by L
     median   a choice among candidates by rank (`quantile.py`), where each candidate stands for an
-             interval of positions: one of L positions that moves changes
-             2 * (positions below the interval) and 2 * (positions below its end) by at most 2,
-             hence a score by 2, up for one candidate and down for another: R = 4 for one
-             position, 4 t for t
+             interval of positions. Let B positions be below the interval and E below its end: the
+             score is -max(0, 2 B - L, L - 2 E). One position that moves changes B and E by at most
+             1, hence a score by at most 2. It may raise one score and lower another: R = 4 for
+             one position, 4 t for t
     votes    for a mode, which has no bounds: a choice among the public categories, whose score is
              the number of blocks with that mode (ties in a block go to the first on the card, and
              a block without values has none). A changed block moves its vote from one category
@@ -52,7 +52,7 @@ from app.queries.tally import AllOf, Condition, Exact
 THEOREM = "Nissim, Raskhodnikova and Smith 2007 (sample and aggregate)"
 BLOCKS_MAX = 10_000
 WORK_MAX = 2_000_000
-PLACE_BITS = 20  # about 2^20 positions between the bounds
+POSITION_BITS = 20  # about 2^20 positions between the bounds
 CANDIDATES = 1001
 MEDIAN_STEPS = 2  # score steps per rank, as the median is q = 1 / 2
 
@@ -126,7 +126,7 @@ class SampleAggregate(BaseModel):
             return PostProcessedShape(
                 block_tally,
                 chosen,
-                lambda counts: (self.places(counts, value),),
+                lambda counts: (self.positions(counts, value),),
                 THEOREM,
                 description,
             )
@@ -134,7 +134,7 @@ class SampleAggregate(BaseModel):
         return PostProcessedShape(
             block_tally,
             added,
-            lambda counts: ((sum(self.places(counts, value)),),),
+            lambda counts: ((sum(self.positions(counts, value)),),),
             THEOREM,
             description,
         )
@@ -144,10 +144,11 @@ class SampleAggregate(BaseModel):
         bounds = {"low": self.low, "high": self.high}
         if isinstance(self.statistic, BlockMode):
             if self.aggregate != "votes":
-                raise Invalid.field(f"{POINTER}/aggregate", "must be votes: a mode is no number")
+                raise Invalid.field(f"{POINTER}/aggregate", "must be votes: a mode is not a number")
             for name, bound in bounds.items():
                 if bound is not None:
-                    raise Invalid.field(f"{POINTER}/{name}", "must be absent: a mode is no number")
+                    rule = "must be absent: a mode is not a number"
+                    raise Invalid.field(f"{POINTER}/{name}", rule)
             return
         if self.aggregate == "votes":
             raise Invalid.field(
@@ -173,9 +174,9 @@ class SampleAggregate(BaseModel):
 
     @property
     def exponent(self) -> int:
-        """Positions are 2^-exponent apart: about 2^PLACE_BITS of them between the bounds."""
+        """Positions are 2^-exponent apart: about 2^POSITION_BITS of them between the bounds."""
         low, high = self._bounds
-        return PLACE_BITS - frexp(high - low)[1]
+        return POSITION_BITS - frexp(high - low)[1]
 
     @property
     def _bounds(self) -> tuple[float, float]:
@@ -186,20 +187,20 @@ class SampleAggregate(BaseModel):
     @property
     def top(self) -> int:
         """W: the last position."""
-        return self._place(Fraction(self._bounds[1]))
+        return self._position(Fraction(self._bounds[1]))
 
-    def _place(self, value: Fraction) -> int:
+    def _position(self, value: Fraction) -> int:
         low, high = map(Fraction, self._bounds)
         return floor((min(max(value, low), high) - low) * Fraction(2) ** self.exponent)
 
-    def places(self, counts: BlockCounts, value: BlockValue) -> tuple[int, ...]:
+    def positions(self, counts: BlockCounts, value: BlockValue) -> tuple[int, ...]:
         """Exact position of each block."""
         middle = self.top // 2
-        places = [middle if value.empty is None else self._place(value.empty)] * self.blocks
+        positions = [middle if value.empty is None else self._position(value.empty)] * self.blocks
         for block, *numbers in counts:
             result = value.value(numbers)
-            places[block] = middle if result is None else self._place(result)
-        return tuple(places)
+            positions[block] = middle if result is None else self._position(result)
+        return tuple(positions)
 
     # Aggregates
 
@@ -214,13 +215,13 @@ class SampleAggregate(BaseModel):
         candidates = [*evenly, high]
         # A candidate stands for the positions nearest to it. So blocks that all give one position
         # have a best candidate, for every position.
-        at = [self._place(Fraction(candidate)) for candidate in candidates]
+        at = [self._position(Fraction(candidate)) for candidate in candidates]
         cuts = [0, *((a + b + 1) // 2 for a, b in pairwise(at)), self.top + 1]
 
         def scores(exact: Exact, _: int) -> list[int]:
-            places = sorted(exact[0])
-            count = len(places)
-            below = [bisect_left(places, cut) for cut in cuts]
+            positions = sorted(exact[0])
+            count = len(positions)
+            below = [bisect_left(positions, cut) for cut in cuts]
             return [-max(0, 2 * few - count, count - 2 * many) for few, many in pairwise(below)]
 
         return SelectionShape(

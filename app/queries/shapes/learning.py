@@ -2,9 +2,9 @@
 
 A row is a vector of terms, each between -1 and 1 (`features.py`), and an outcome; the prediction is
 the sum of weight times term. With an intercept a number's term is its distance from the middle of
-the bounds, over their half width. Without one that would move the origin, so the term is the value
-itself, over the larger bound. The learned weights are converted to the columns' own units at the
-end. This is free, as post-processing of noisy results.
+the bounds, over their half width. Without an intercept the term must be 0 where the value is 0. So
+it is the value divided by the larger absolute bound. The learned weights are converted to the
+columns' own units at the end. This is free, as post-processing of noisy results.
 
 One row adds one gradient to a sum, or nothing. So a person moves the sum of gradients of norm 1 by
 at most `moves`: m for m added or removed rows, and 2 m for m replaced rows.
@@ -59,7 +59,7 @@ class LearningShape:
     model: ModelKind
     inputs: tuple[Input, ...]
     outcome: Input
-    longest: float  # the largest norm that a row's terms can have
+    norm_max: float  # the largest norm that a row's terms can have
     moves: int
     rows_max: int  # rows per person
     replaced: bool
@@ -104,7 +104,7 @@ def gradient_shape(
         inputs=tuple(_input(term, columns, card, centred=intercept) for term in terms),
         outcome=_input(outcome, columns, card, centred=intercept),
         # At most one indicator of a category is 1.
-        longest=math.sqrt(intercept + len(set(named))),
+        norm_max=math.sqrt(intercept + len(set(named))),
         moves=card.person.rows_max * (2 if replaced else 1),
         rows_max=card.person.rows_max,
         replaced=replaced,

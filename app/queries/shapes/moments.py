@@ -2,10 +2,14 @@
 
 A row is a vector z = (1, terms, outcome), every coordinate within [-1, 1]. A number is its bucket
 between its bounds, and a column of two values is -1 or 1 (so that its square is known). A column of
-more values is 0s and at most one 1. The measurement is the sum over the rows of z z^T, each number
-once, as integer steps of 2^-k near z_i z_j: the number of rows n; the products of two coordinates,
-except two values of one category, which never occur together; and the squares of buckets as z_i^2 -
-1/2. The square of an indicator is itself, and that of 1 or -1 is 1. All receive noise of one scale.
+more values is 0s and at most one 1. The measurement is the sum over the rows of z z^T. As this
+matrix is symmetric, each number is measured once, in integer steps of 2^-k near z_i z_j:
+
+- the number of rows n;
+- the products of two coordinates, except two values of one category, which never occur together;
+- the squares of buckets, as z_i^2 - 1/2.
+
+The square of an indicator is itself, and that of 1 or -1 is 1. All receive noise of one scale.
 
 Sensitivity to one row, in units of 2^k steps. Let G be the number of categories of more than two
 values, N the number of coordinates outside them, and M the buckets among these. So a row has at
@@ -14,12 +18,12 @@ most N + G coordinates other than 0; let D = N + G.
 A row that is added or removed moves D (D-1) / 2 products by 1, M squares by 1/2, and n by 1. The L1
 norm of the move is D (D-1) / 2 + M/2 + 1, and the sum of its squares is D (D-1) / 2 + M/4 + 1.
 
-A row that becomes another does not move n. A removed row moves all by no more than the bounds
-below. Let a and b be the two rows, p_i = |a_i + b_i| and q_i = |a_i - b_i|. Their sum p_i + q_i is
-twice the larger of |a_i| and |b_i|. Let P and Q be the sums of p_i and of q_i over the N
-coordinates, so that P + Q <= 2N. The matrix a a^T - b b^T is half of the sum of (a+b)(a-b)^T and
-its transpose. So the N (N-1) / 2 products move by at most (PQ - sum p_i q_i) / 2 in total, and the
-squares by at most sum p_i q_i over the buckets.
+A row that becomes another does not move n. (It may also enter or leave the selection, which moves
+the moments as above; the code takes the larger bound.) Let a and b be the two rows, p_i = |a_i +
+b_i| and q_i = |a_i - b_i|. Their sum p_i + q_i is twice the larger of |a_i| and |b_i|. Let P and Q
+be the sums of p_i and of q_i over the N coordinates, so that P + Q <= 2N. The matrix a a^T - b b^T
+is half of the sum of (a+b)(a-b)^T and its transpose. So the N (N-1) / 2 products move by at most
+(PQ - sum p_i q_i) / 2 in total, and the squares by at most sum p_i q_i over the buckets.
 
 - No such category: (PQ + sum p_i q_i) / 2, with PQ <= N^2 and p_i q_i <= 1: (N^2 + M) / 2. If all
   but the 1 are buckets, p_i + q_i <= 2 gives (2 (N+1) Q - Q^2 N/M) / 2, at most (N+1)^2 M / (2N).

@@ -10,10 +10,10 @@ from app.data.columns import Column, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.filters import POINTER, Filter, declared, resolve
 from app.queries.groups import GroupBy, resolve_groups
+from app.queries.quotient_error import RowEstimate
 from app.queries.shapes.learning import LearningShape
 from app.queries.shapes.measures import Measure
 from app.queries.shapes.moments import Moments
-from app.queries.shapes.row_estimates import RowEstimate
 from app.queries.shapes.single_mean import MeanShape
 from app.queries.shapes.workload import OverlappingCounts
 from app.queries.tally import Aggregate, Grouping, Tally

@@ -32,8 +32,8 @@ from app.data.columns import IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER
+from app.queries.quotient_error import RowEstimate, mean_estimate
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.row_estimates import RowEstimate, mean_estimate
 from app.queries.shapes.single_mean import mean_shape
 from app.queries.shapes.sums import DEPENDS, SumShape, numeric
 from app.queries.sums.persons import NEEDS_PERSONS, PerPerson, PersonSelection, person_mean_measures

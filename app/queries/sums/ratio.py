@@ -29,8 +29,8 @@ from app.data.columns import Column, IntegerColumn, NumberColumn
 from app.errors import Invalid
 from app.queries.estimates import Estimate, NoisySteps
 from app.queries.filters import POINTER, Filter, declared, resolve
+from app.queries.quotient_error import RowEstimate, ratio_estimate, share_estimate
 from app.queries.shapes.measures import row_measure
-from app.queries.shapes.row_estimates import RowEstimate, ratio_estimate, share_estimate
 from app.queries.shapes.sums import DEPENDS, Selection, SumShape
 from app.queries.tally import AllOf, CountWhere, IsMissing, Negation, SumSteps, Tally
 

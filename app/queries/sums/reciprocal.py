@@ -12,8 +12,8 @@ from typing import Literal
 
 from app.data.card import Card
 from app.queries.estimates import Estimate, NoisySteps
+from app.queries.quotient_error import reciprocal_estimate
 from app.queries.shapes.measures import row_measure
-from app.queries.shapes.row_estimates import reciprocal_estimate
 from app.queries.shapes.sums import DEPENDS, Selection, SumShape
 from app.queries.tally import CountRows
 

@@ -31,8 +31,8 @@ from typing import Literal
 from app.data.card import Card
 from app.data.columns import IntegerColumn, NumberColumn
 from app.queries.estimates import Estimate, NoisySteps
+from app.queries.quotient_error import RowEstimate, variance_estimate
 from app.queries.shapes.measures import Measure
-from app.queries.shapes.row_estimates import RowEstimate, variance_estimate
 from app.queries.shapes.sums import DEPENDS, Selection, SumShape, numeric
 from app.queries.tally import CentredBucket, CountPresent, Product
 

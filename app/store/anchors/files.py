@@ -20,8 +20,8 @@ from threading import Lock
 from app.ledger.chain import Book
 from app.ledger.stamp import StampChain
 from app.names import new_id
+from app.store.anchors.anchor_content import AnchorContent, MergedEnds
 from app.store.anchors.lines import Anchor, BookEnd, book_line, read_anchor, stamp_line
-from app.store.anchors.state import AnchorState, MergedEnds
 
 BYTES_MAX = 4 << 20  # of one file; a longer one is rewritten from memory
 DELAY_SECONDS = 0.02  # commits within this time are written together
@@ -45,7 +45,7 @@ class AnchorFiles:
         self._size_max = BYTES_MAX
         self._torn = False  # True if the last write failed, possibly in the middle of a line
         self._lock = Lock()
-        self._state = AnchorState()
+        self._content = AnchorContent()
         self._ends: dict[str, tuple[int, str]] = {}  # of the books that this process has written
         self._standing: int | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -86,7 +86,7 @@ class AnchorFiles:
                     before = merged[end.id] = MergedEnds(end)
                 else:
                     lines.append(book_line(BookEnd(*before.end[:3])))
-                    self._state.pass_by(before.end)
+                    self._content.pass_by(before.end)
                 before.add(end)
             if chain is not None:
                 stamps[chain.id] = chain
@@ -94,18 +94,21 @@ class AnchorFiles:
             self._put([each.whole() for each in merged.values()], list(stamps.values()), (), lines)
 
     def append(
-        self, ends: Sequence[BookEnd], stamps: StampChain | None = None, more: Sequence[str] = ()
+        self,
+        ends: Sequence[BookEnd],
+        stamps: StampChain | None = None,
+        terms_and_marks: Sequence[str] = (),
     ) -> None:
         """Write the ends of one commit now."""
         with self._lock:
             self._take()
-            self._put(ends, [] if stamps is None else [stamps], more, [])
+            self._put(ends, [] if stamps is None else [stamps], terms_and_marks, [])
 
     def _put(
         self,
         ends: Sequence[BookEnd],
         stamps: Sequence[StampChain],
-        more: Sequence[str],
+        terms_and_marks: Sequence[str],
         first: list[str],
     ) -> None:
         """Write lines to every folder.
@@ -115,8 +118,8 @@ class AnchorFiles:
         """
         for end in ends:
             self._ends[end.id] = end.seq, end.head
-        self._state.note(ends, stamps, more)
-        lines = [*first, *map(book_line, ends), *map(stamp_line, stamps), *more]
+        self._content.note(ends, stamps, terms_and_marks)
+        lines = [*first, *map(book_line, ends), *map(stamp_line, stamps), *terms_and_marks]
         try:
             self._write("".join(lines))
         except OSError as error:
@@ -126,8 +129,8 @@ class AnchorFiles:
     def _write(self, lines: str) -> None:
         if not self._files:
             self._open()
-        # After a torn write the whole state is written again, so that nothing is missing.
-        raw = f"\n{self._state.text()}".encode() if self._torn else lines.encode()
+        # After a torn write the whole content is written again, so that nothing is missing.
+        raw = f"\n{self._content.text()}".encode() if self._torn else lines.encode()
         for descriptor in self._files:
             if os.write(descriptor, raw) != len(raw):
                 self._torn = True
@@ -151,7 +154,7 @@ class AnchorFiles:
 
     def _shorten(self) -> None:
         files, self._files = self._files, []
-        raw = self._state.text().encode()
+        raw = self._content.text().encode()
         for folder, descriptor in zip(self.folders, files, strict=True):
             aside = folder / f"{self._name}.new"
             aside.unlink(missing_ok=True)
@@ -194,7 +197,7 @@ class AnchorFiles:
         """Forget earlier commits: they may concern entries that are lost."""
         self._standing = standing
         self._ends.clear()
-        self._state = AnchorState()
+        self._content = AnchorContent()
 
     def read(self) -> list[Anchor]:
         """Read the anchors that all processes have left for this ledger, in every folder."""
@@ -217,7 +220,7 @@ class AnchorFiles:
         standing: int,
         anchors: Iterable[Anchor],
         ends: Sequence[BookEnd],
-        more: Sequence[str],
+        terms_and_marks: Sequence[str],
     ) -> None:
         """Start a new anchor from these anchors, and remove the files of ended processes.
 
@@ -227,9 +230,9 @@ class AnchorFiles:
         with self._lock:
             self._take()
             self._begin_anew(standing)
-            self._state.inherit(anchors)
-            self._torn = True  # makes the next write put out the whole state
-        self.append(ends, None, more)
+            self._content.inherit(anchors)
+            self._torn = True  # makes the next write put out the whole content
+        self.append(ends, None, terms_and_marks)
         with self._lock:
             if self._torn:
                 return

@@ -26,7 +26,7 @@ class SqlAccountEntries:
         self._database = database
 
     def after(self, account: Account, seq: int, *, limit: int) -> AccountEntries:
-        """The next entries that may have touched the account.
+        """The entries after `seq` that may have touched the account, oldest first.
 
         No index leads from an account to its entries, since every charge would have to write it.
         So the statement looks for the holder's name in the texts of a limited number of entries.
@@ -55,7 +55,7 @@ class SqlAccountEntries:
         return AccountEntries(entries, reached, at, head, at_end=reached >= end)
 
     def before(self, account: Account, seq: int, *, limit: int) -> AccountEntries:
-        """The entries up to this one that may have touched the account, newest first."""
+        """The entries up to `seq` that may have touched the account, newest first."""
         table = tables.entries
         look = func.instr if self._database.is_sqlite else func.strpos
         statement = (

@@ -13,8 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
+from app.ledger.anchor_comparison import AnchorComparison
 from app.ledger.chain import SYSTEM_BOOK
-from app.ledger.rollback_status import Compared
 from app.store import tables
 from app.store.account_rows import account_from, read_cells
 from app.store.administration import Administration, Change, store_errors
@@ -45,7 +45,7 @@ class SqlStanding:
 
     # Reading
 
-    def compare(self) -> Compared:
+    def compare(self) -> AnchorComparison:
         """Compare all anchors with the ledger, and stop charging if it lacks entries they saw.
 
         Anchors are read before the ledger: everything in them was committed by then.
@@ -62,7 +62,7 @@ class SqlStanding:
             self._stop(new_evidence)
         elif reported and not row_says:  # somebody has edited the row
             self._stop_again()
-        return Compared(
+        return AnchorComparison(
             stopped=row_says or bool(waiting),
             altered=row_says != bool(reported),
             points=sum(len(anchor.points) for anchor in anchors),
@@ -108,8 +108,8 @@ class SqlStanding:
             if is_behind or find_missing(connection, anchors):
                 return
             anchors = still_true(connection, anchors)
-            ends, more = _whole_ledger(connection)
-        files.replace_ended(standing, anchors, ends, more)
+            ends, terms_and_marks = _whole_ledger(connection)
+        files.replace_ended(standing, anchors, ends, terms_and_marks)
 
     def join(self) -> None:
         """Anchor the current end of every book when a process starts to serve.

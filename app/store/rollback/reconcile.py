@@ -18,11 +18,11 @@ from app.accounting.rules.spending import Spend, largest, plus, two_largest
 from app.accounting.rules.terms import AccountTerms
 from app.errors import Conflict
 from app.ledger.account import Account, account_id
+from app.ledger.anchor_comparison import Reconciliation
 from app.ledger.balance import Balance
 from app.ledger.chain import SYSTEM_BOOK, canonical
 from app.ledger.currency_change import carried_over
 from app.ledger.orders import State
-from app.ledger.rollback_status import Booked
 from app.ledger.stamp import StampChain, new_chain
 from app.store import tables
 from app.store.administration import Administration, Change
@@ -55,7 +55,7 @@ class SqlReconciling:
         self._administration = administration
         self._standing = standing
 
-    def reconcile(self, actor: str, reason: str) -> Booked:
+    def reconcile(self, actor: str, reason: str) -> Reconciliation:
         self._standing.compare()  # includes this server's own anchors
         with self._administration.change() as change:
             before = read_standing(change.connection)
@@ -74,7 +74,8 @@ class SqlReconciling:
             forfeited = _forfeit_open(change, chain, tables.charges)
             closed = _close_streams(change)
             forfeited += _forfeit_open(change, chain, tables.asks)
-            booked = Booked(len(targets), sum(map(len, lost.values())), forfeited, closed)
+            accounts = sum(map(len, lost.values()))
+            reconciliation = Reconciliation(len(targets), accounts, forfeited, closed)
             set_standing(change, before + 1)
             change.append(
                 SYSTEM_BOOK,
@@ -92,7 +93,7 @@ class SqlReconciling:
         if self._database.anchors is not None and chain.seq:
             self._database.anchors.append([], chain)
         self._standing.begin()
-        return booked
+        return reconciliation
 
 
 def _targets(change: Change, stops_waiting: list[dict[str, Any]]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from app.errors import (
     StillRunning,
 )
 from app.ledger.account import EVERYBODY, NO_GRANT, account_id
+from app.ledger.anchor_comparison import BEHIND
 from app.ledger.loss_record import loss_record
 from app.ledger.orders import (
     ATTEMPTS_MAX,
@@ -31,7 +32,6 @@ from app.ledger.orders import (
     State,
     VoidOrder,
 )
-from app.ledger.rollback_status import BEHIND
 from app.ledger.stamp import asked_digest, reused_content, stored_with
 from app.store.writer.charge_json import charge_texts
 from app.store.writer.charge_rows import ChargeRows

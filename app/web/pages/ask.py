@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from app.names import new_id
-from app.web.compose import question as composing
+from app.web.compose import question_from_form
 from app.web.compose.answers import rows_of_answer
 from app.web.compose.code import as_code
 from app.web.compose.kinds import KindsOfQuestion
@@ -34,11 +34,11 @@ async def show(visit: Visit) -> Response:
     form = visit.query
     card = await visit.api.get(f"/v1/datasets/{segment(visit.path['dataset'])}")
     description = await description_of(visit.api)
-    composed = composing.composed(description, card, form)
+    composed = question_from_form.composed(description, card, form)
     body, missing = composed.body, composed.missing
     tab = "sql" if form.text("tab") == "sql" else "form"
     if tab == "sql":
-        body, missing = composing.composed_sql(card, form)
+        body, missing = question_from_form.composed_sql(card, form)
     shown: dict[str, Any] = {"body": None, "missing": missing if form else [], "refusal": None}
     if body is not None:
         shown |= await _priced(visit, body, form)
@@ -53,8 +53,8 @@ async def show(visit: Visit) -> Response:
         kind=composed.kind,
         families=list(description.families(_usable(card))),
         mechanisms=description.mechanisms,
-        operators=composing.OPERATORS,
-        prices=composing.PRICES,
+        operators=question_from_form.OPERATORS,
+        prices=question_from_form.PRICES,
         conditions=_conditions(form),
         groups=[c for c in card["columns"] if c["type"] != "text"],
         **shown,
@@ -63,7 +63,7 @@ async def show(visit: Visit) -> Response:
 
 async def _priced(visit: Visit, body: Json, form: Form) -> dict[str, Any]:
     """Price, error and code of a question, and its rehearsal if the form asks for one."""
-    assumed = composing.assumed(form)
+    assumed = question_from_form.assumed(form)
     shown: dict[str, Any] = {
         "body": body,
         "words": question_in_words(body),
@@ -114,7 +114,7 @@ def _conditions(form: Form) -> list[tuple[str, str, str]]:
     texts = (form.texts("w_column"), form.texts("w_op"), form.texts("w_value"))
     rows = [row for row in zip(*texts, strict=False) if row[0]]
     empty = max(1, FILTER_ROWS - len(rows))
-    return [*rows, *[("", "==", "")] * empty][: composing.FILTERS_MAX]
+    return [*rows, *[("", "==", "")] * empty][: question_from_form.FILTERS_MAX]
 
 
 def _plain(form: Form) -> dict[str, str]:

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from app.names import new_id
-from app.web.compose.question import plain, split
+from app.web.compose.question_from_form import plain, split
 from app.web.interface import Json, Refused
 from app.web.site import Form, Visit, segment, signed_in
 

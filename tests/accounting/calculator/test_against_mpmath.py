@@ -13,7 +13,7 @@ import pytest
 from app.accounting.calculator.concentrated import delta_of, epsilon_of
 from app.accounting.calculator.event_list import GRID
 from app.accounting.calculator.events import Event
-from app.accounting.calculator.gamma import log_binomial
+from app.accounting.calculator.log_factorial import log_binomial
 from app.accounting.precise import CONTEXT
 from tests.accounting.calculator import reference
 from tests.accounting.calculator.cases import (

@@ -103,14 +103,14 @@ def test_a_person_with_several_rows_shows_no_more_loss_than_was_charged(
 
 
 EVERY_GROUP = """
-import app.engines.sql.persons as persons
+import app.engines.sql.person_aggregates as aggregates
 from dataclasses import replace
-kept = persons.of_persons
-persons.of_persons = lambda layout, tally, *more: kept(
+kept = aggregates.of_persons
+aggregates.of_persons = lambda layout, tally, *more: kept(
     layout, replace(tally, groups_max=None), *more
 )
 import app.engines.sql.tally_statement as sql
-sql.of_persons = persons.of_persons
+sql.of_persons = aggregates.of_persons
 """
 
 

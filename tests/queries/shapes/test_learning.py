@@ -48,9 +48,9 @@ def test_terms_are_between_minus_one_and_one_and_no_row_exceeds_the_norm_bound(
     terms = terms_of(shape, made, ROWS)
     assert np.all(np.abs(terms) <= 1.0)
     longest = float(np.max(np.linalg.norm(terms, axis=1)))
-    assert longest <= shape.longest * (1 + 1e-12)
-    assert longest > 0.99 * shape.longest
-    assert shape.longest == math.sqrt(len(features) + intercept)
+    assert longest <= shape.norm_max * (1 + 1e-12)
+    assert longest > 0.99 * shape.norm_max
+    assert shape.norm_max == math.sqrt(len(features) + intercept)
 
 
 @pytest.mark.parametrize("intercept", [True, False])

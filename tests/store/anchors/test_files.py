@@ -13,9 +13,9 @@ import pytest
 from app.ledger.chain import Book
 from app.ledger.stamp import StampChain
 from app.store.anchors import files as anchor_files
+from app.store.anchors.anchor_content import thinned
 from app.store.anchors.files import AnchorFiles
 from app.store.anchors.lines import Anchor, BookEnd, marks_line, read_anchor
-from app.store.anchors.state import thinned
 from tests.store.ledgers import Ledger
 
 IDENTITY = "0" * 32

@@ -1,7 +1,7 @@
-"""A StepHistogram as one SQL statement: the number of rows in each range of a column's steps.
+"""A StepHistogram as one SQL statement: the number of rows in each bin of 2^shift steps.
 
-Only ranges with a row are returned, in order. Steps are never below `low` here, so the shift is
-never applied to a negative number.
+Only rows within one of the histogram's ranges count, and only bins with a row are returned, in
+order. No range begins below `low`, so the shift is never applied to a negative number.
 """
 
 from typing import Any
@@ -26,9 +26,9 @@ def render_steps(layout: Layout, histogram: StepHistogram) -> Statement:
     if histogram.where is not None:
         inside.append(condition_sql(histogram.where, layout))
     above = cast(steps - _whole(histogram.low), BigInteger())
-    range_index = cast(Shifted(above, constant(histogram.shift)), BigInteger()).label("place")
+    bin_index = cast(Shifted(above, constant(histogram.shift)), BigInteger()).label("place")
     statement = (
-        select(range_index, func.count())
+        select(bin_index, func.count())
         .select_from(layout.rows)
         .where(and_(*inside))
         .group_by(constant(1))

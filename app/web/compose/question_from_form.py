@@ -23,7 +23,7 @@ OPERATORS = {
     "in": "is one of",
     "between": "is between",
     "is_null": "is missing",
-    "is not null": "is not missing",
+    "is_not_null": "is not missing",
 }
 PRICES = {"epsilon": "ε", "rho": "rho", "within": "error at most"}
 
@@ -112,7 +112,7 @@ def filter_of(form: Form, card: Json) -> Json | None:
 
 
 def _condition(card: Json, column: str, operator: str, text: str) -> Json | None:
-    if operator in ("is_null", "is not null"):
+    if operator in ("is_null", "is_not_null"):
         missing: Json = {"column": column, "op": "is_null"}
         return missing if operator == "is_null" else {"not": missing}
     if not text:

@@ -1,6 +1,6 @@
-"""Error of a figure for an assumed number of rows: formulas of the figures that are quotients.
+"""Expected error of quotients such as means, for an assumed number of rows.
 
-All of them are of the form X / Y with noise on both. Let the table have X = r Y. With noise a and b
+A quotient is of the form X / Y with noise on both. Let the table have X = r Y. With noise a and b
 the error is (X + a) / (Y + b) - r = (a - r b) / (Y + b). It exceeds w only if a - (r + w) b > w Y,
 or if a - (r - w) b < -w Y, also where Y + b <= 0. Noise is symmetric, and a larger weight never
 makes a tail lighter. So each of the two has at most half of the probability that |a - (|r| + w) b|
@@ -97,8 +97,8 @@ def variance_estimate(*, reach: float, middle: float, spread: float) -> RowEstim
     Let m = T / N, s = Q / N, and let the mean be off by e. With noise n, t and q the error is
     (q - 2 m t + (2 m^2 - s) n) / (N + n) - e^2. As m^2 <= s + k <= reach^2, the last weight is at
     most reach^2 + k, where all values are at one bound; so is the second. N + n is at least N less
-    the width of n, and |e| is the error of a mean. The two events at their worst together hardly
-    ever occur, so the estimate is on the safe side."""
+    the width of n, and |e| is the error of a mean. Both at their worst together are rare, so the
+    estimate is conservative."""
     of_mean = mean_estimate(1, 0, reach=reach, spread=2.0 * reach)
 
     def estimate(noise: NoiseWidths, rows: int, alpha: float) -> float:

@@ -11,22 +11,22 @@ ALTERED = "the ledger's row and its entries disagree on whether charging is stop
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class AnchorComparison:
     """Result of comparing the ledger with its anchors."""
 
     stopped: bool  # charging is stopped
     points: int  # number of points compared
-    books: tuple[str, ...]  # books that lack anchored entries, until they are booked
+    books: tuple[str, ...]  # books with missing entries that nobody has reconciled yet
     answers: int  # missing answers, at least one for each affected chain
     other_ledgers: int  # number of other ledgers with anchors in the same folders
     altered: bool = False  # the row that stops charging contradicts the entries
 
 
 @dataclass(frozen=True, slots=True)
-class Booked:
-    """Result of booking the difference."""
+class Reconciliation:
+    """Result of booking the difference: what was added to the ledger, and what was ended."""
 
-    books: int
+    books: int  # number of books that got the missing spend
     accounts: int
     forfeited: int  # number of open charges and asks
     streams_closed: int

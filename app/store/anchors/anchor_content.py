@@ -12,8 +12,8 @@ CHAINS_MAX = 1000
 def thinned(points: Mapping[int, str]) -> dict[int, str]:
     """Keep one in ten of the older points, one in a hundred of those ten times as old, and so on.
 
-    A restored copy may end between two kept points. Then the difference to the older one is booked:
-    at most a tenth as many entries as were lost count twice.
+    If a restored copy ends between two kept points, booking starts at the earlier one. So entries
+    count twice: at most a tenth as many as were lost.
     """
     newest = max(points)
     kept: dict[int, str] = {}
@@ -48,8 +48,8 @@ class MergedEnds:
         return BookEnd(book, seq, head, list(self._accounts.values()), list(self._cells.values()))
 
 
-class AnchorState:
-    """State of an anchor file, so that it can be rewritten without its older points."""
+class AnchorContent:
+    """Content of an anchor file, so that it can be rewritten without its older points."""
 
     def __init__(self) -> None:
         self._points: dict[str, dict[int, str]] = {}  # heads by book and sequence number
@@ -58,10 +58,10 @@ class AnchorState:
         self._accounts: dict[str, dict[str, Row]] = {}  # by book
         self._cells: dict[str, dict[tuple[str, int], Row]] = {}
         self._stamps: dict[str, str] = {}  # lines, by chain
-        self._more: dict[str, None] = {}
+        self._terms_and_marks: dict[str, None] = {}  # lines, in order and without repetition
 
     def pass_by(self, end: BookEnd) -> None:
-        """Note a point that another one follows at once."""
+        """Record the end of a book after a commit, if the same write has a later end of it."""
         self._add_point(end.id, end.seq, end.head)
 
     def _add_point(self, book: str, seq: int, head: str) -> None:
@@ -83,7 +83,10 @@ class AnchorState:
             del self._stamps[chain]
 
     def note(
-        self, ends: Sequence[BookEnd], stamps: Sequence[StampChain], more: Sequence[str]
+        self,
+        ends: Sequence[BookEnd],
+        stamps: Sequence[StampChain],
+        terms_and_marks: Sequence[str],
     ) -> None:
         for end in ends:
             self._ends[end.id] = end.seq, end.head
@@ -101,8 +104,8 @@ class AnchorState:
                     cells[row[0], row[1]] = row
         for chain in stamps:
             self._stamps[chain.id] = stamp_line(chain)
-        for line in more:
-            self._more[line] = None
+        for line in terms_and_marks:
+            self._terms_and_marks[line] = None
 
     def text(self) -> str:
         points = [
@@ -115,4 +118,4 @@ class AnchorState:
             accounts = list(self._accounts[book].values())
             cells = list(self._cells.get(book, {}).values())
             ends.append(book_line(BookEnd(book, seq, head, accounts, cells)))
-        return "".join([*points, *ends, *self._stamps.values(), *self._more])
+        return "".join([*points, *ends, *self._stamps.values(), *self._terms_and_marks])
