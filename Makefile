@@ -50,9 +50,10 @@ plots: .venv/development ## measure docs/accuracy.svg and the errors in docs/gui
 	@$(BIN)/python -m benchmarks.accuracy
 	@$(BIN)/python -m docs.tools.measure_guide
 
-pictures: .venv/development ## draw the pictures of the architecture and of the guide again
+pictures: .venv/browser ## draw the pictures of the documentation again, and photograph the pages
 	@$(BIN)/python -m docs.tools.draw_architecture
 	@$(BIN)/python -m docs.tools.draw_guide
+	@$(BIN)/python -m tests.web.screenshots
 
 docs: .venv/development ## build the documentation as a site into build/site, offline
 	@$(BIN)/python -m docs.tools.build_site

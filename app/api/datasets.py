@@ -135,7 +135,7 @@ def _register(deps: Services, principal: Principal, parsed: Parsed[DatasetReques
 
 
 @router.post(
-    "/v1/datasets/draft",
+    "/v1/drafts",
     **documented(
         "draft_card",
         "Draft a card from names and types",

@@ -99,7 +99,7 @@ class AsyncBudget(budgets.BudgetFigures):
     transport: AsyncTransport = field(compare=False, kw_only=True)
 
     async def history(self) -> budgets.History:
-        """Every entry that touched the account, with what was left after it."""
+        """The entries that touched the account, with what was left after each."""
         return await self.transport.run(budgets.history_flow(self))
 
     async def tradeoff(self) -> budgets.Tradeoff:

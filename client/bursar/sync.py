@@ -99,7 +99,7 @@ class Budget(budgets.BudgetFigures):
     transport: Transport = field(compare=False, kw_only=True)
 
     def history(self) -> budgets.History:
-        """Every entry that touched the account, with what was left after it."""
+        """The entries that touched the account, with what was left after each."""
         return self.transport.run(budgets.history_flow(self))
 
     def tradeoff(self) -> budgets.Tradeoff:

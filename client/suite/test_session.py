@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,18 @@ def test_budgets_have_history_forecast_and_an_attackers_sentence(b: Client) -> N
     sentence = str(budget.tradeoff())
     assert "wrongly accuses 5 %" in sentence
     assert "<svg" in budget.tradeoff()._repr_html_()
+
+
+def test_a_forecast_from_the_newest_entries_counts_what_they_spent(b: Client) -> None:
+    """Entries that are not listed have spent something, but nobody knows when."""
+    census = b["census"]
+    for age in (92, 93):
+        census.where(col.age >= age).count().ask(epsilon=0.01)
+    history = census.budget.history()
+    assert history.complete
+    last = replace(history, items=history.items[-1:])
+    assert "used up around" in last.forecast().text
+    assert replace(last, complete=False).forecast().text.startswith("Nothing was spent")
 
 
 def test_a_rehearsal_is_free_and_marked(b: Client) -> None:

@@ -121,3 +121,9 @@ def test_every_kind_can_be_previewed_and_rehearsed_through_the_client(
         assert preview.fits, kind
         assert preview.expected_error.text, kind
         assert question.rehearse(**price, rows=100).made_up, kind
+
+
+def test_a_preview_names_the_noise_of_mechanisms_of_one_kind(client: bursar.Client) -> None:
+    shown = str(client["table"].mode("region").preview(epsilon=0.1))
+    for name in ("noisy_max (gumbel)", "noisy_max (laplace)", "permute_and_flip "):
+        assert name in shown, shown

@@ -135,7 +135,7 @@ def on_a_terminal(script: str, folder: Path, environment: Mapping[str, str]) -> 
     process = subprocess.Popen(
         ["bash", "-c", script],
         cwd=folder,
-        env={**environment, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "120"},
+        env={**environment, "TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "120", "LINES": "50"},
         stdin=subprocess.DEVNULL,
         stdout=theirs,
         stderr=theirs,

@@ -1,9 +1,16 @@
 """Whole journeys in a real browser, on both stores. `browsing` fails if anything goes wrong."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Locator, Page, expect
+from typing_extensions import override
 
+from tests.bursard import wait_until
 from tests.server import World, made
 from tests.web.browsing import browsing
 
@@ -14,7 +21,7 @@ def choice(page: Page, name: str) -> Locator:
 
 def compose(page: Page, amount: str) -> None:
     choice(page, "What").select_option("mean")
-    choice(page, "column").select_option("income")
+    choice(page, "Column").select_option("income")
     choice(page, "Column of condition 1").select_option("age")
     choice(page, "Comparison of condition 1").select_option(">=")
     page.get_by_label("Value of condition 1").fill("18")
@@ -96,6 +103,47 @@ def test_a_viewer_watches_a_budget_move(browser: Browser, world: World) -> None:
         expect(page).to_have_url(re.compile("/sign-in"))
 
 
+def test_an_open_page_follows_again_after_its_server_was_away(
+    browser: Browser, world: World
+) -> None:
+    """The first server dies under the page. Then a stand-in answers 502, as a proxy does."""
+    away = ("ERR_CONNECTION", "ERR_INCOMPLETE", "ERR_EMPTY", "ERR_SOCKET", "status of 502", "MIME")
+    with browsing(browser, world, "vera", expected=away) as page:
+        page.goto("/datasets/people/budgets/ada")
+        left = page.locator(".figure .value").first
+        expect(left).to_have_text("ε 1")
+        port = urlsplit(world.server.url).port
+        assert port is not None
+        world.server.kill()
+        with answering_502(port) as requests:
+            wait_until(lambda: "/live" in requests, 60, "the page did not ask again")
+        world.serve(BURSAR_PORT=str(port))
+        question = {"dataset": "people", "query": {"kind": "count"}, "privacy": {"epsilon": 0.25}}
+        made(world.client("ada").post("/v1/queries", json=question))
+        expect(left).to_have_text("ε 0.75", timeout=60_000)  # without a reload
+
+
+@contextmanager
+def answering_502(port: int) -> Iterator[list[str]]:
+    """A server that refuses everything, and the paths that it was asked for."""
+    paths: list[str] = []
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            paths.append(urlsplit(self.path).path)
+            self.send_error(502)
+
+        @override
+        def log_message(self, *_: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", port), Refusing) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield paths
+        server.shutdown()
+        thread.join()
+
+
 def test_every_form_works_without_scripts(browser: Browser, live: World) -> None:
     context = browser.new_context(base_url=live.server.url, java_script_enabled=False)
     page = context.new_page()
@@ -105,7 +153,7 @@ def test_every_form_works_without_scripts(browser: Browser, live: World) -> None
     page.goto("/datasets/people/ask")
     choice(page, "What").select_option("mean")
     page.get_by_role("button", name="Show the fields of this kind").click()
-    choice(page, "column").select_option("income")
+    choice(page, "Column").select_option("income")
     page.get_by_label("Amount").fill("0.05")
     page.get_by_role("button", name="Show the price").click()
     expect(page.locator("#result")).to_contain_text("mean of income")

@@ -29,7 +29,8 @@ def test_an_analyst_composes_previews_rehearses_and_pays(world: World) -> None:
     reply = ada.post("/questions", **form)
     assert reply.status_code == 303
     answer = text_of(ada.page(reply.headers["location"]))
-    assert "The interval covers the noise only." in answer
+    assert "With 95 % confidence the answer without noise lies between" in answer
+    assert "The interval covers the noise only" in answer
     again = ada.post("/questions", **form)  # the same form, sent twice
     assert again.headers["location"] == reply.headers["location"]
     assert str(world.spent("people", "ada")) == "0.1"
@@ -254,3 +255,10 @@ def test_the_ledger_begins_with_the_newest_entry_and_suggests_real_kinds(live: W
     assert "charge" in suggested
     for kind in suggested:
         assert admin.get("/ledger", kind=kind).status_code == 200, kind
+
+
+def test_mechanisms_side_by_side_name_their_noise(live: World) -> None:
+    form = {"kind": "mode", "f:column": "region", "amount": "0.1"}
+    shown = text_of(Visitor.of(live, "ada").page("/datasets/people/ask", **form))
+    assert "noisy max (gumbel)" in shown
+    assert "permute and flip" in shown

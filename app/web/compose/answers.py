@@ -18,6 +18,7 @@ class AnswerTable:
 
     columns: list[str] = field(default_factory=list)
     rows: list[Json] = field(default_factory=list)
+    confidence: float | None = None  # of every interval
 
     @property
     def is_single(self) -> bool:
@@ -38,7 +39,17 @@ def rows_of_answer(answer: Json) -> AnswerTable:
         row = _flat(value) if isinstance(value, dict) else {"value": value}
         rows = [{**row, **_ends(interval)}]
     columns = list(dict.fromkeys(name for row in rows for name in row))
-    return AnswerTable(columns, rows)
+    return AnswerTable(columns, rows, _confidence([interval, value]))
+
+
+def _confidence(member: Any) -> float | None:
+    """The confidence of the first interval in an answer; all intervals have the same."""
+    if isinstance(member, dict):
+        if "confidence" in member:
+            return float(member["confidence"])
+        member = list(member.values())
+    inside = map(_confidence, member) if isinstance(member, list) else iter(())
+    return next((confidence for confidence in inside if confidence is not None), None)
 
 
 def _flat(member: Json, prefix: str = "") -> Json:

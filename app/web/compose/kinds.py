@@ -70,7 +70,7 @@ class FormField:
 
     @property
     def label(self) -> str:
-        return self.name.replace("_", " ")
+        return self.name.replace("_", " ").capitalize()
 
 
 @dataclass(frozen=True)

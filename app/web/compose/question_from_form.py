@@ -48,7 +48,7 @@ def composed(description: KindsOfQuestion, card: Json, form: Form) -> Composed:
         if value is not None:
             query[one.name] = value
         elif one.required:
-            missing.append(one.label)
+            missing.append(one.label.lower())
     if kind.has_filter and (where := filter_of(form, card)):
         query["where"] = where
     if kind.has_groups and (groups := groups_of(form, card)):

@@ -21,7 +21,7 @@ async def show(visit: Visit) -> Response:
     if not form.text("place"):
         return _page(visit, form)
     try:
-        drafted = await visit.api.post("/v1/datasets/draft", {"source": source_of(form)})
+        drafted = await visit.api.post("/v1/drafts", {"source": source_of(form)})
     except Refused as refused:
         if refused.status == 401:
             raise

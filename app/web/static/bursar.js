@@ -12,18 +12,29 @@
   // A page about budgets follows them: after a change, its part `#live` is read again.
   const live = document.querySelector("[data-live]");
   if (live && window.EventSource) {
-    const events = new EventSource(`/live?since=${live.dataset.since}`);
-    let waiting;
+    let since = live.dataset.since, events, waiting, pause = 2000;
     const refresh = () => {
       if (document.activeElement && live.contains(document.activeElement) &&
           ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName)) return;
       htmx.ajax("GET", live.dataset.live, { target: "#live", select: "#live", swap: "outerHTML" });
     };
-    events.addEventListener("budget", () => {
-      clearTimeout(waiting);
-      waiting = setTimeout(refresh, 200);
-    });
-    events.addEventListener("end", () => events.close());
+    const follow = () => {
+      events = new EventSource(`/live?since=${since}`);
+      events.addEventListener("open", () => { pause = 2000; });
+      events.addEventListener("budget", (event) => {
+        since = event.lastEventId || since;
+        clearTimeout(waiting);
+        waiting = setTimeout(refresh, 200);
+      });
+      events.addEventListener("end", () => events.close());
+      // A browser connects again by itself, but not after a reply such as a proxy's 502.
+      events.addEventListener("error", () => {
+        if (events.readyState !== EventSource.CLOSED) return;
+        setTimeout(follow, pause);
+        pause = Math.min(2 * pause, 60000);
+      });
+    };
+    follow();
     window.addEventListener("pagehide", () => events.close());
   }
 

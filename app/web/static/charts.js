@@ -12,12 +12,15 @@
   const two = (number) => String(number).padStart(2, "0");
   const day = (date) => `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   const clock = (date) => `${two(date.getHours())}:${two(date.getMinutes())}`;
+  const seconds = (date) => `${clock(date)}:${two(date.getSeconds())}`;
   const moment = (at) => `${day(new Date(1000 * at))} ${clock(new Date(1000 * at))}`;
   // Times of an axis; a new day also shows its date.
   const days = (_, ticks) => ticks.map((at, index) => {
     const date = new Date(1000 * at), before = index && new Date(1000 * ticks[index - 1]);
-    if (ticks.length > 1 && ticks[1] - ticks[0] >= 86400) return day(date).slice(5);
-    return before && day(before) === day(date) ? clock(date) : `${clock(date)}\n${day(date).slice(5)}`;
+    const step = ticks.length > 1 ? ticks[1] - ticks[0] : 60;
+    if (step >= 86400) return day(date).slice(5);
+    const time = step < 60 ? seconds(date) : clock(date);
+    return before && day(before) === day(date) ? time : `${time}\n${day(date).slice(5)}`;
   });
 
   const axes = (x, y, more = {}) => [x, y].map((label) => ({
@@ -36,7 +39,7 @@
       const points = left.map(([at, share]) => [at, share, null]);
       if (forecast) {
         points[points.length - 1][2] = forecast[0][1];
-        const span = Math.max(left[left.length - 1][0] - left[0][0], 3600);
+        const span = Math.max(left[left.length - 1][0] - left[0][0], 20);
         const [x0, y0] = forecast[0], [x1] = forecast[1];
         const x = Math.min(x1, x0 + 2 * span);
         points.push([x, null, y0 * (1 - (x - x0) / (x1 - x0))]);

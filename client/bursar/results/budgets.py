@@ -11,7 +11,8 @@ from bursar.results.show.budget import budget_text, history_html, tradeoff_html
 from bursar.results.tables import Row, Table
 
 PAGE = 200
-HISTORY_MAX = 100_000
+LIST_MAX = 100_000
+HISTORY_MAX = 10_000  # the newest entries: fifty requests
 FORECAST_DAYS = 30
 
 
@@ -54,10 +55,14 @@ class Forecast:
 
 @dataclass(frozen=True, repr=False)
 class History(Table):
-    """The entries that touched an account, with `used` and `remaining` after each."""
+    """The entries that touched an account, with `used` and `remaining` after each.
+
+    A very long history has its newest entries only; then it is not `complete`.
+    """
 
     items: tuple[Mapping[str, Any], ...]
     budget: BudgetFigures
+    complete: bool = True
 
     def rows(self) -> list[Row]:
         return [
@@ -80,10 +85,11 @@ class History(Table):
         if self.budget.used >= 1:
             return Forecast(None, "The budget is used up.")
         points = [(_moment(item["at"]), float(item["used"])) for item in self.items]
+        first = 0.0 if self.complete or not points else points[0][1]
         start = _now() - datetime.timedelta(days=days)
         earlier = [used for at, used in points if at < start]
         recent = [at for at, _ in points if at >= start]
-        grown = self.budget.used - (earlier[-1] if earlier else 0.0)
+        grown = self.budget.used - (earlier[-1] if earlier else first)
         if not recent or grown <= 0:
             return Forecast(None, f"Nothing was spent in the last {days} days.")
         since = start if earlier else recent[0]
@@ -95,7 +101,8 @@ class History(Table):
         return Forecast(date, f"At this pace the budget is used up around {date.isoformat()}.")
 
     def __repr__(self) -> str:
-        return f"{self.budget!r}\n{len(self.items)} entries. {self.forecast().text}"
+        newest = "" if self.complete else "newest "
+        return f"{self.budget!r}\n{len(self.items)} {newest}entries. {self.forecast().text}"
 
     def _repr_html_(self) -> str:
         return history_html(self)
@@ -177,8 +184,9 @@ def own_budget_flow(dataset: str) -> Flow[dict[str, Any] | None]:
 
 
 def history_flow(budget: BudgetFigures) -> Flow[History]:
-    items = yield from pages(f"{_path(budget.dataset, budget.holder)}/history", {})
-    return History(tuple(items), budget)
+    path = f"{_path(budget.dataset, budget.holder)}/history"
+    items = yield from pages(path, {"order": "newest"}, HISTORY_MAX)
+    return History(tuple(items[::-1]), budget, complete=len(items) < HISTORY_MAX)
 
 
 def tradeoff_flow(budget: BudgetFigures) -> Flow[Tradeoff]:
@@ -188,8 +196,10 @@ def tradeoff_flow(budget: BudgetFigures) -> Flow[Tradeoff]:
     return Tradeoff(alpha, beta, promised, budget)
 
 
-def pages(path: str, filters: Mapping[str, Any]) -> Flow[list[dict[str, Any]]]:
-    """All items of a list."""
+def pages(
+    path: str, filters: Mapping[str, Any], most: int = LIST_MAX
+) -> Flow[list[dict[str, Any]]]:
+    """The items of a list, about `most` at most."""
     items: list[dict[str, Any]] = []
     cursor = None
     while True:
@@ -198,5 +208,5 @@ def pages(path: str, filters: Mapping[str, Any]) -> Flow[list[dict[str, Any]]]:
         page = reply.json()
         items += page["items"]
         cursor = page["next_cursor"]
-        if cursor is None or len(items) >= HISTORY_MAX:
+        if cursor is None or len(items) >= most:
             return items

@@ -1,5 +1,6 @@
 """Previews as text and as HTML."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from bursar.ask.amounts import Loss, short
@@ -32,13 +33,20 @@ def _price(preview: "Preview") -> str:
 def _alternatives(preview: "Preview") -> list[Row]:
     return [
         {
-            "mechanism": other["kind"],
+            "mechanism": _mechanism(other),
             "price": str(Loss.read(other.get("price")) or ""),
             "error": _error(other.get("expected_error") or {}),
             "payable": other.get("payable"),
         }
         for other in preview.alternatives
     ]
+
+
+def _mechanism(other: Mapping[str, Any]) -> str:
+    """The kind of a mechanism, with the kind of its noise if there is a choice."""
+    noise = (other.get("mechanism") or {}).get("noise")
+    kind = str(other["kind"])
+    return f"{kind} ({noise})" if isinstance(noise, str) else kind
 
 
 def _error(error: dict[str, Any]) -> str:
