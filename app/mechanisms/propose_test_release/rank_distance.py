@@ -99,7 +99,8 @@ def _to_a_corner(window: Window, rule: RankRule, bound: int, cap: int) -> int:
     lowest, highest = max(0, rule(n) - cap - 1), min(n + 1, rule(n) + cap + 1)
     values = [window[at] for at in range(lowest, highest + 1)]
     nearest = cap
-    for m, below, end in gap_corners(rule, n, cap):
+    corners = (corner.tolist() for corner in gap_corners(rule, n, cap))
+    for m, below, end in zip(*corners, strict=True):
         if lowest <= below <= min(n, highest):
             # From `below` to the first b >= end that is far enough.
             start = max(end, lowest) - lowest

@@ -38,19 +38,26 @@ Rounding: weights exp(-beta k) are integer multiples of 10^-digits, rounded up, 
 exact. So the result lies between S and S (1 + SLACK). It is smooth for beta if S is smooth for beta
 - SLACK, and S is computed for that.
 
-Time: O(K log K) for K = reach, by an envelope of lines, for any n. The whole window is always read.
-The number of distinct values in it, and the number of lines kept, depend on the rows. The answer's
-time slot hides that: it grows with K (`rank_work`).
+Time: a search in floats leaves few gaps, which are compared exactly (`largest_gaps.py`). Where it
+leaves too many, an envelope of lines finds the largest in O(K log K) exact steps, for K = reach and
+any n. The time depends on the rows. The answer's time slot hides that: it grows with K
+(`rank_work`). Values that the search drops are below the constant of the far gaps, which is at
+least exp(-128) of the width.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
+from operator import itemgetter
 
+import numpy as np
+
+from app.mechanisms.smooth_sensitivity.largest_gaps import Gaps, WholeArray, largest_gaps
 from app.mechanisms.work import Work
 from app.queries.ranks.iqr import QUARTILES
-from app.queries.shapes.ranks.rank import RankRule
+from app.queries.shapes.ranks.rank import RankRule, ranks_of
 from app.queries.shapes.ranks.shape import RankShape
 from app.queries.shapes.ranks.window import Window
 
@@ -58,6 +65,7 @@ SLACK = Fraction(1, 10**30)
 FAR = 28  # exp(-28) of the bounds' width: smaller noise is negligible
 REACH_MAX = 1 << 12
 WINDOW_SCANS = 6  # about the largest number of scans to find a window
+VALUE_MAX = 1 << 61
 BETA_MIN = 1e-9
 BETA_MAX = 50
 _KEPT = 45  # digits that the smallest weight still has
@@ -116,86 +124,139 @@ def fixed_bound(
     far = weights.falls(reach + 1) * (low.bounds[1] - low.bounds[0])
     if n == 0:
         return Fraction(far, weights.one * kept)
-    ends = range(min(n + 1, last + reach + 1), last - 1, -1)
-    lines = Envelope()
-    for b in ends:
-        lines.add(weights.falls(b - last), high[b])
+    starts = np.arange(max(0, first - reach - 1), first)
+    ends = np.arange(last, min(n + 1, last + reach + 1) + 1)
+    below, above = _values(low, int(starts[0]), first), _values(high, last, int(ends[-1]))
+    rate = float(weights.rate)
+    wide = Gaps(first - 1 - starts, -below[:-1], np.zeros_like(starts), ends - last, above, rate)
     # The gap from `first` to `last` contains only the ranks of the mean: it is left out.
-    nearest = max(weights.falls(b - last - 1) * (high[b] - low[first]) for b in ends[:-1])
-    largest = max(far, nearest) * weights.one
-    for a in range(max(0, first - reach - 1), first):
-        largest = max(largest, weights.falls(first - 1 - a) * lines.best(low[a]))
+    zero = np.zeros(1, dtype=np.int64)
+    nearest = Gaps(zero, -below[-1:], zero, ends[1:] - last - 1, above[1:], rate)
+    largest = max(
+        far * weights.one,
+        _largest(nearest, weights, lambda _: weights.one),
+        _largest(wide, weights, weights.falls),
+    )
     return Fraction(largest, weights.one**2 * kept)
 
 
 def moving_bound(window: Window, rule: RankRule, weights: "Weights", reach: int) -> Fraction:
     """Smooth bound for the value at a rank, where rows are added and removed."""
-    n = window.count
+    n, rate = window.count, float(weights.rate)
     lowest = max(0, rule(n) - reach - 1)
     highest = min(n + 1, rule(n) + reach + 1)
-    corners = gap_corners(rule, n, reach)
-    far = weights.falls(reach + 1) * (window.bounds[1] - window.bounds[0]) * weights.one
-    # In both passes the cost is n - m + 2 (b - B) = 2 (b - lowest) + shift. The weight of a line
+    values = _values(window, lowest, highest)
+    rows, below, end = gap_corners(rule, n, reach)
+    # In both passes the cost is n - m + 2 (b - B) = 2 (b - lowest) + shift. The weight of an end
     # covers the first part, and `top` keeps the second from being negative.
     top = 2 * (highest - lowest) + reach + 4
-    best = 0
-    upward, b = Envelope(), highest
-    for m, below, end in sorted(corners, key=lambda corner: -corner[2]):
-        while b >= max(end, lowest):
-            upward.add(weights.falls(2 * (b - lowest)), window[b])
-            b -= 1
-        if lowest <= below <= min(n, highest) and upward:
-            shift = n - m - 2 * (end - lowest)
-            best = max(best, weights.falls(top + shift) * upward.best(window[below]))
-    downward, a = Envelope(), lowest
-    for m, below, end in sorted(corners, key=lambda corner: corner[1]):
-        while a <= min(below, highest):
-            downward.add(weights.falls(2 * (highest - a)), -window[a])
-            a += 1
-        if max(1, lowest) <= end <= highest and downward:
-            shift = n - m - 2 * (highest - below)
-            best = max(best, weights.falls(top + shift) * downward.best(-window[end]))
+    ends = 2 * np.arange(len(values))
+
+    upward = (lowest <= below) & (below <= min(n, highest)) & (end <= highest)
+    m, a, b = rows[upward], below[upward], end[upward]
+    shift = n - m - 2 * (b - lowest)
+    first = np.maximum(b, lowest) - lowest
+    wider_above = Gaps(shift, -values[a - lowest], first, ends, values, rate)
+
+    downward = (max(1, lowest) <= end) & (end <= highest) & (below >= lowest)
+    m, a, b = rows[downward], below[downward], end[downward]
+    shift = n - m - 2 * (highest - a)
+    first = highest - np.minimum(a, highest)
+    wider_below = Gaps(shift, values[b - lowest], first, ends, -values[::-1], rate)
+
+    best = max(
+        _largest(gaps, weights, lambda p: weights.falls(top + p))
+        for gaps in (wider_above, wider_below)
+    )
     near = Fraction(best, weights.one**2) * weights.growth(top)
-    return max(near, Fraction(far, weights.one**2))
+    far = weights.falls(reach + 1) * (window.bounds[1] - window.bounds[0])
+    return max(near, Fraction(far, weights.one))
 
 
-def gap_corners(rule: RankRule, n: int, reach: int) -> list[tuple[int, int, int]]:
-    """Corners as (m, number of the m rows below the gap, B = n + 1 - number above)."""
-    corners = []
-    rank = rule(max(0, n - reach - 1))
-    for m in range(max(0, n - reach - 1), n + reach + 1):
-        following = rule(m + 1)
-        corners.append((m + 1, rank, n - m + rank))
-        if following > rank:
-            corners.append((m, rank, n + 1 - m + rank))
-        elif rank >= 1:
-            corners.append((m, rank - 1, n - m + rank))
-        rank = following
-    return corners
+def _values(window: Window, first: int, last: int) -> WholeArray:
+    """Values of these ranks; Python's own numbers if they may be too large for 64 bits."""
+    low, high = window.bounds
+    inside = window.values[
+        max(first, 1) - window.first : min(last, window.count) + 1 - window.first
+    ]
+    values = np.array(
+        [low] * (first == 0) + list(inside) + [high] * (last == window.count + 1),
+        dtype=np.int64 if low > -VALUE_MAX and high < VALUE_MAX else object,
+    )
+    assert len(values) == last - first + 1, "the window is too short"
+    return values
+
+
+def _largest(gaps: Gaps, weights: "Weights", falls_of: Callable[[int], int]) -> int:
+    """The largest exact falls_of(p) falls(q) (u + v), or 0 if none is positive."""
+    pairs = largest_gaps(gaps)
+    if pairs is None:
+        return _largest_by_envelope(gaps, weights, falls_of)
+    # Pairs with the same sums have the same value, but for the rounding of its weights.
+    different = {
+        (p + q, u + v): (p, q)
+        for i, j in pairs
+        for p, q, u, v in [map(int, (gaps.p[i], gaps.q[j], gaps.u[i], gaps.v[j]))]
+    }
+    values = (falls_of(p) * weights.falls(q) * width for (_, width), (p, q) in different.items())
+    return max(values, default=0)
+
+
+def _largest_by_envelope(gaps: Gaps, weights: "Weights", falls_of: Callable[[int], int]) -> int:
+    lines, end, best = Envelope(), len(gaps.q) - 1, 0
+    ends = list(zip(gaps.q.tolist(), gaps.v.tolist(), strict=True))
+    starts = zip(gaps.first.tolist(), gaps.p.tolist(), gaps.u.tolist(), strict=True)
+    falls = weights.listed(ends[-1][0] if ends else 0)
+    for first, p, u in sorted(starts, key=itemgetter(0), reverse=True):
+        while end >= first:
+            q, v = ends[end]
+            lines.add(falls[q], v)
+            end -= 1
+        if lines:
+            best = max(best, falls_of(p) * lines.best(-u))
+    return best
+
+
+def gap_corners(rule: RankRule, n: int, reach: int) -> tuple[WholeArray, WholeArray, WholeArray]:
+    """Corners: m, number of the m rows below the gap, and B = n + 1 - number above."""
+    counts = range(max(0, n - reach - 1), n + reach + 2)
+    m, ranks = np.array(counts[:-1], dtype=np.int64), ranks_of(rule, counts)
+    rank, rises = ranks[:-1], ranks[1:] > ranks[:-1]
+    kept = rises | (rank >= 1)
+    fewer = (m, rank - ~rises, n - m + rank + rises)
+    more = (m + 1, rank, n - m + rank)
+    rows, below, end = (np.concatenate([x, y[kept]]) for x, y in zip(more, fewer, strict=True))
+    return rows, below, end
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Weights exp(-rate k), as integers over `one` = 10^digits, rounded up."""
+    """Weights exp(-rate k) for k <= count, as integers over `one` = 10^digits, rounded up."""
 
     rate: Fraction
+    digits: int
     one: int
-    listed: list[int]
 
     @classmethod
     def of(cls, rate: Fraction, count: int) -> "Weights":
         digits = _KEPT + math.ceil(rate * count / 2) + 10  # ln 10 is above 2
-        with localcontext(_context(digits + 20)):
-            falls = _exp(-rate)
-            scaled, listed = Decimal(10) ** digits, []
-            for _ in range(count + 1):
-                # `count` roundings at 20 extra digits add far less than 1, so adding one rounds up.
-                listed.append(int(scaled) + 1)
-                scaled *= falls
-        return cls(rate, 10**digits, listed)
+        return cls(rate, digits, 10**digits)
 
     def falls(self, k: int) -> int:
-        return self.listed[k]
+        # A rounding at 20 extra digits adds far less than 1, so adding one rounds up.
+        with localcontext(_context(self.digits + 20)):
+            return int(_exp(-self.rate * k).scaleb(self.digits)) + 1
+
+    def listed(self, last: int) -> list[int]:
+        """Weights up to this one, by multiplication: faster than one by one if most are needed."""
+        with localcontext(_context(self.digits + 20)):
+            falls = _exp(-self.rate)
+            scaled, weights = Decimal(10) ** self.digits, []
+            for _ in range(last + 1):
+                # `last` roundings at 20 extra digits also add far less than 1.
+                weights.append(int(scaled) + 1)
+                scaled *= falls
+        return weights
 
     def growth(self, k: int) -> Fraction:
         """exp(rate k), rounded up."""
@@ -230,15 +291,16 @@ class Envelope:
 
     def best(self, x: int) -> int:
         lines, low, high = self._lines, 0, len(self._lines) - 1
-
-        def at(i: int) -> int:
-            weight, level = lines[i]
-            return level - weight * x
-
         while low < high:
             middle = (low + high) // 2
-            low, high = (low, middle) if at(middle) >= at(middle + 1) else (middle + 1, high)
-        return at(low)
+            weight, level = lines[middle]
+            next_weight, next_level = lines[middle + 1]
+            if level - weight * x >= next_level - next_weight * x:
+                high = middle
+            else:
+                low = middle + 1
+        weight, level = lines[low]
+        return level - weight * x
 
 
 def _rate(shape: RankShape, beta: Fraction) -> Fraction:

@@ -9,7 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
 RankRule = Callable[[int], int]
+LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +58,12 @@ class TrimmedRank:
             return 0
         cut = n * self.trim.numerator // self.trim.denominator
         return n - cut if self.last else cut + 1
+
+
+def ranks_of(rule: RankRule, counts: range) -> NDArray[np.int64]:
+    """The ranks for these numbers of rows."""
+    if isinstance(rule, ShareRank) and counts[-1] * rule.q.denominator <= LARGEST:
+        rows = np.array(counts, dtype=np.int64)
+        shares = -(-rows * rule.q.numerator // rule.q.denominator)
+        return np.minimum(rows, np.maximum(1, shares))
+    return np.fromiter(map(rule, counts), np.int64, len(counts))
