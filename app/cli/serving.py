@@ -5,6 +5,7 @@ import gc
 import logging
 import logging.config
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 
@@ -118,14 +119,34 @@ def listen(
         timeout_graceful_shutdown=requests_seconds,  # type: ignore[arg-type]  # only waited for
     )
     server = uvicorn.Server(config)
-    if settings.workers == 1:
-        with contextlib.suppress(KeyboardInterrupt):  # raised again after a clean stop
-            server.run(sockets=[listener])
-        gc.unfreeze()  # otherwise packages report everything that they still own as a leak
-    else:
-        Multiprocess(config, sockets=[listener]).run()
-    folder.remove()
-    _log.info("has stopped")
+    with _ended(folder):
+        if settings.workers == 1:
+            with contextlib.suppress(KeyboardInterrupt):  # raised again after a clean stop
+                server.run(sockets=[listener])
+            gc.unfreeze()  # otherwise packages report everything that they still own as a leak
+        else:
+            Multiprocess(config, sockets=[listener]).run()
+
+
+@contextlib.contextmanager
+def _ended(folder: ServerFolder) -> Iterator[None]:
+    """Remove the folder and log the end, also if SIGTERM ends this process.
+
+    After a clean stop uvicorn raises the signal again, under the handler that it found.
+    """
+
+    def end(*_: object) -> None:
+        folder.remove()
+        _log.info("has stopped")
+
+    def end_by_signal(number: int, _: object) -> None:
+        end()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    signal.signal(signal.SIGTERM, end_by_signal)
+    yield
+    end()
 
 
 def demo() -> None:

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from app.ledger.account import Account
 
+PastSpan = tuple[str, float, float]  # name, begin and end, on the event loop's clock
+
 
 class Observer(Protocol):
     """Counts and spans of one worker. Used from its event loop."""
@@ -28,8 +30,8 @@ class Observer(Protocol):
         """A span for public work that begins and ends with the context."""
         ...
 
-    def past_span(self, name: str, begin: float, end: float) -> None:
-        """A span at public times of the event loop's clock, reported when it is over."""
+    def past_spans(self, *spans: PastSpan) -> None:
+        """Spans that are over, at public times."""
         ...
 
 
@@ -45,7 +47,7 @@ class Unobserved:
     def span(self, name: str) -> AbstractContextManager[object]:
         return nullcontext()
 
-    def past_span(self, name: str, begin: float, end: float) -> None:
+    def past_spans(self, *spans: PastSpan) -> None:
         pass
 
 

@@ -2,6 +2,7 @@
 
 from contextlib import AbstractContextManager, nullcontext
 
+from app.ports.telemetry import PastSpan
 from app.telemetry.counters import Counters, CountName
 from app.telemetry.traces import Traces
 
@@ -55,6 +56,6 @@ class WorkerObserver:
     def span(self, name: str) -> AbstractContextManager[object]:
         return NOTHING if self._traces is None else self._traces.span(name)
 
-    def past_span(self, name: str, begin: float, end: float) -> None:
+    def past_spans(self, *spans: PastSpan) -> None:
         if self._traces is not None:
-            self._traces.past_span(name, begin, end)
+            self._traces.past_spans(*spans)

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from app.ports.telemetry import PastSpan
+
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
@@ -77,10 +79,11 @@ class Traces:
         with self._current(self._tracer.start_span(name)):
             yield
 
-    def past_span(self, name: str, begin: float, end: float) -> None:
+    def past_spans(self, *spans: PastSpan) -> None:
         offset = time.time_ns() - int(asyncio.get_running_loop().time() * NANO)
-        span = self._tracer.start_span(name, start_time=offset + int(begin * NANO))
-        span.end(offset + int(end * NANO))
+        for name, begin, end in spans:
+            span = self._tracer.start_span(name, start_time=offset + int(begin * NANO))
+            span.end(offset + int(end * NANO))
 
     def _current(self, span: Any) -> Any:
         return self._trace.use_span(

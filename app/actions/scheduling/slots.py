@@ -239,8 +239,8 @@ class Slots:
             begins, ends = times
             shown = asyncio.get_running_loop().time()
             ends = shown if slot.overran else min(ends, shown)
-            self._observer.past_span("private work", begins, ends)
-            self._observer.past_span("record", ends, shown)
+            work, record = ("private work", begins, ends), ("record", ends, shown)
+            self._observer.past_spans(work, record)
 
     @property
     def pools(self) -> list[ThreadPoolExecutor]:
