@@ -31,6 +31,7 @@ _BLANKS = (
 _PROCESS = secrets.token_bytes(5)
 _COUNTER = itertools.count(secrets.randbits(30))
 _COUNTER_MASK = (1 << 40) - 1
+_REQUESTS = itertools.count()  # of their own, so that they use up no identifier of the ledger
 
 
 def folded(name: str) -> str:
@@ -69,3 +70,8 @@ def new_id(prefix: str) -> str:
     moment = time.time_ns() // 1_000_000
     number = moment.to_bytes(6) + _PROCESS + (next(_COUNTER) & _COUNTER_MASK).to_bytes(5)
     return f"{prefix}_{number.hex()}"
+
+
+def new_request_id() -> str:
+    """A unique identifier of a request: 40 random bits of the process, and a counter."""
+    return f"r_{_PROCESS.hex()}{next(_REQUESTS):x}"

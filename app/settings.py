@@ -27,6 +27,7 @@ _OTHERS = {
     "BURSAR_URL",
 }
 _OTHERS_PREFIX = "BURSAR_TEST_"
+WORKER_FOLDER = "BURSAR_WORKER_FOLDER"  # a server sets it for its workers
 
 
 class SettingsError(Exception):
@@ -98,6 +99,11 @@ class Settings:
     body_bytes_max: int
     stop_seconds: float
     public_url: str | None
+    scrape_token: str | None
+    log_format: str
+    log_level: str
+    traces_url: str | None
+    worker_folder: Path | None
 
     @property
     def embedded(self) -> bool:
@@ -154,6 +160,11 @@ class Settings:
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
             stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),
             public_url=(get("BURSAR_PUBLIC_URL") or "").rstrip("/") or None,
+            scrape_token=get("BURSAR_SCRAPE_TOKEN") or None,
+            log_format=_choice(environment, "BURSAR_LOG_FORMAT", "text", "json"),
+            log_level=_choice(environment, "BURSAR_LOG_LEVEL", "info", "debug", "warning", "error"),
+            traces_url=get("BURSAR_TRACES_URL") or None,
+            worker_folder=Path(get(WORKER_FOLDER, "")) if get(WORKER_FOLDER) else None,
         )
 
 
@@ -176,6 +187,16 @@ def _check_texts(environment: Mapping[str, str]) -> None:
     if secret and not re.fullmatch(r"[!-~]{32,500}", secret):
         raise SettingsError(
             "BURSAR_SECRET_KEY must be 32 to 500 printable ASCII letters, no spaces."
+        )
+    scrape = environment.get("BURSAR_SCRAPE_TOKEN")
+    if scrape and not re.fullmatch(r"[!-~]{32,500}", scrape):
+        raise SettingsError(
+            "BURSAR_SCRAPE_TOKEN must be 32 to 500 printable ASCII letters, no spaces."
+        )
+    traces = environment.get("BURSAR_TRACES_URL")
+    if traces and not re.fullmatch(r"https?://[!-~]{1,500}", traces):
+        raise SettingsError(
+            "BURSAR_TRACES_URL must be an address such as http://collector:4318/v1/traces."
         )
     for name in ("BURSAR_ENGINE_MEMORY", "BURSAR_PREPARED_SIZE_MAX"):
         size = environment.get(name)
@@ -200,6 +221,13 @@ def _whole(environment: Mapping[str, str], name: str, default: int, low: int, hi
     if not plain or not low <= int(text) <= high:
         raise SettingsError(f"{name} must be a whole number from {low} to {high}.")
     return int(text)
+
+
+def _choice(environment: Mapping[str, str], name: str, default: str, *others: str) -> str:
+    text = environment.get(name) or default
+    if text not in (default, *others):
+        raise SettingsError(f"{name} must be {default} or {' or '.join(others)}.")
+    return text
 
 
 def _factor(environment: Mapping[str, str], name: str) -> float:

@@ -10,6 +10,7 @@ FILES = (
     "client/test_own_suite.py",
     "docs/test_fresh_clone.py",
     "docs/test_guide.py",
+    "docs/test_monitoring.py",
     "engines/files/test_stopping.py",
     "engines/test_every_engine.py",
     "house/test_operations.py",

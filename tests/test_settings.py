@@ -50,6 +50,11 @@ def every_variable(home: Path) -> dict[str, str]:
         "BURSAR_BODY_BYTES_MAX": "2048",
         "BURSAR_STOP_SECONDS": "7.5",
         "BURSAR_PUBLIC_URL": "https://bursar.example/",
+        "BURSAR_SCRAPE_TOKEN": "t" * 32,
+        "BURSAR_LOG_FORMAT": "json",
+        "BURSAR_LOG_LEVEL": "warning",
+        "BURSAR_TRACES_URL": "http://127.0.0.1:4318/v1/traces",
+        "BURSAR_WORKER_FOLDER": "/run/bursar",
     }
 
 
@@ -85,6 +90,11 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         body_bytes_max=2048,
         stop_seconds=7.5,
         public_url="https://bursar.example",
+        scrape_token="t" * 32,
+        log_format="json",
+        log_level="warning",
+        traces_url="http://127.0.0.1:4318/v1/traces",
+        worker_folder=Path("/run/bursar"),
     )
     assert not settings.embedded
     assert settings.anchor_folders == (tmp_path / "anchors", Path("/elsewhere"))
@@ -123,6 +133,11 @@ def test_an_environment_of_empty_variables_counts_as_an_empty_one() -> None:
         ("LEASE_SECONDS", "a minute"),
         ("ENGINE_TIMEOUT_SECONDS", "0"),
         ("ENGINE_TIMEOUT_SECONDS", "86401"),
+        ("SCRAPE_TOKEN", "t" * 31),
+        ("SCRAPE_TOKEN", "two words" * 5),
+        ("LOG_FORMAT", "xml"),
+        ("LOG_LEVEL", "INFO"),
+        ("TRACES_URL", "somewhere:4318"),
     ],
 )
 def test_an_invalid_value_is_refused_by_its_name(name: str, text: str) -> None:

@@ -38,6 +38,7 @@ from app.errors import AccessError, Invalid
 from app.fault_points import ARMED, crash_point
 from app.names import new_id
 from app.planning.request import Question, SqlQuestion
+from app.ports.telemetry import note_analyst
 
 router = APIRouter(tags=["queries"])
 
@@ -225,6 +226,7 @@ async def ask(request: Request) -> Response:
     deps = services(request)
     shown = token(request)
     principal = await deps.catalogue.principal(shown)  # before the body is read
+    note_analyst(principal.analyst_id)
     try:
         check_parameters(request)
         parsed = await read_body(request, partial(parse_question, principal.analyst_id))

@@ -48,7 +48,7 @@ def offer(settings: Settings, dataset: "Dataset", *, ask: bool) -> None:
 
 
 def show(settings: Settings, name: str) -> None:
-    from app.main import Stores  # imports every package, which takes a second
+    from app.main.stores import Stores  # imports every package, which takes a second
 
     stores = Stores(settings)
     stores.get_current(settings)

@@ -97,7 +97,7 @@ def _add(
         card, card_extras = _read_card(card_path, settings, source)
     check_fit(card, table)  # before anything is written
 
-    from app.main import Stores  # imports every package, which takes a second
+    from app.main.stores import Stores  # imports every package, which takes a second
 
     stores = Stores(settings)
     stores.get_current(settings)
@@ -241,7 +241,7 @@ def _read_card(
     from app.api.http.json_body import StrictAdapter, parse, unchanged
     from app.data.card import Card
     from app.data.inspection import PrivateFiles
-    from app.main import Stores, public_tables
+    from app.main.stores import Stores, public_tables
 
     def private() -> PrivateFiles:
         if settings.embedded and not (settings.home / "ledger.db").exists():

@@ -8,7 +8,7 @@ from app.access import Principal, Role
 from app.settings import Settings
 
 if TYPE_CHECKING:
-    from app.main import Stores
+    from app.main.stores import Stores
 
 OPERATOR = "operator"
 
@@ -19,7 +19,7 @@ def operator() -> Principal:
 
 
 def make_stores(settings: Settings) -> "Stores":
-    from app.main import Stores  # imports every package, which takes a second
+    from app.main.stores import Stores  # imports every package, which takes a second
 
     return Stores(settings)
 

@@ -2,33 +2,54 @@
 
 import contextlib
 import gc
+import logging
+import logging.config
 import os
+import signal
 import socket
 from collections.abc import Callable, Iterator
 
 from app.cli.opened import make_stores
-from app.settings import Settings, SettingsError
+from app.settings import WORKER_FOLDER, Settings, SettingsError
 from app.stopping import REQUESTS_SHARE
+from app.telemetry.counters import ServerFolder
+from app.telemetry.logs import log_config
+from app.telemetry.traces import TracesUnavailable, check_installed
 
 ADMIN_KEY_LENGTH_MIN = 32
+_log = logging.getLogger("bursar.server")
 
 
 def serve() -> None:
     """Serve the HTTP interface; settings come from the environment (docs/settings.md)."""
     settings = Settings.from_environment()
+    start_log(settings)
     listener = own_port(settings)  # first: a second server would make a key and never use it
     stores = make_stores(settings)
     made = stores.get_ready(settings)
     if made is not None:
         print(f"First administrator's key, shown this once and stored nowhere:\n{made}", flush=True)
     if stores.standing.compare().stopped:
-        print("The ledger is behind its anchors: it was restored from an older copy, or changed.")
-        print(
-            "Nothing is charged until the difference is booked: `bursard reconcile --reason TEXT`."
+        _log.error(
+            "the ledger is behind its anchors: it was restored from an older copy, or changed; "
+            "nothing is charged until the difference is booked: `bursard reconcile --reason TEXT`"
         )
     for caution in cautions(settings):
-        print(caution)
+        _log.warning("%s", caution)
     listen(settings, listener)
+
+
+def start_log(settings: Settings) -> None:
+    """Log to standard error from now on. Standard output is for the person at the terminal.
+
+    Raises SettingsError if traces are turned on and cannot be sent.
+    """
+    logging.config.dictConfig(log_config(settings.log_format, settings.log_level))
+    if settings.traces_url is not None:
+        try:
+            check_installed()
+        except TracesUnavailable as missing:
+            raise SettingsError(str(missing)) from None
 
 
 def cautions(settings: Settings) -> Iterator[str]:
@@ -81,12 +102,16 @@ def listen(
     host, port = listener.getsockname()[:2]
     announce(f"http://{host}:{port}")
     print(f"Bursar serves on http://{host}:{port}", flush=True)
+    _log.info("serves on http://%s:%d, workers: %d", host, port, settings.workers)
+    folder = ServerFolder(settings.home)
+    os.environ[WORKER_FOLDER] = str(folder.path)  # workers inherit it
     requests_seconds = settings.stop_seconds * REQUESTS_SHARE
     config = uvicorn.Config(
-        "app.main:application",
+        "app.main:application",  # imported when a worker already answers its supervisor
         factory=True,
         workers=settings.workers,
-        log_level="warning",
+        log_config=log_config(settings.log_format, settings.log_level),
+        log_level=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
@@ -94,12 +119,34 @@ def listen(
         timeout_graceful_shutdown=requests_seconds,  # type: ignore[arg-type]  # only waited for
     )
     server = uvicorn.Server(config)
-    if settings.workers == 1:
-        with contextlib.suppress(KeyboardInterrupt):  # raised again after a clean stop
-            server.run(sockets=[listener])
-        gc.unfreeze()  # otherwise packages report everything that they still own as a leak
-    else:
-        Multiprocess(config, sockets=[listener]).run()
+    with _ended(folder):
+        if settings.workers == 1:
+            with contextlib.suppress(KeyboardInterrupt):  # raised again after a clean stop
+                server.run(sockets=[listener])
+            gc.unfreeze()  # otherwise packages report everything that they still own as a leak
+        else:
+            Multiprocess(config, sockets=[listener]).run()
+
+
+@contextlib.contextmanager
+def _ended(folder: ServerFolder) -> Iterator[None]:
+    """Remove the folder and log the end, also if SIGTERM ends this process.
+
+    After a clean stop uvicorn raises the signal again, under the handler that it found.
+    """
+
+    def end(*_: object) -> None:
+        folder.remove()
+        _log.info("has stopped")
+
+    def end_by_signal(number: int, _: object) -> None:
+        end()
+        signal.signal(number, signal.SIG_DFL)
+        signal.raise_signal(number)
+
+    signal.signal(signal.SIGTERM, end_by_signal)
+    yield
+    end()
 
 
 def demo() -> None:
@@ -109,6 +156,7 @@ def demo() -> None:
     os.environ["BURSAR_HOME"] = os.environ.get("BURSAR_HOME") or ".bursar-demo"
     os.environ.pop("BURSAR_DATA_ROOTS", None)  # the demo's data are in its own home
     settings = Settings.from_environment()
+    start_log(settings)
     listener = own_port(settings)
     keys = populate(settings)
     listen(settings, listener, lambda url: print(message(keys, settings.home, url), flush=True))

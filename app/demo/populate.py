@@ -19,7 +19,7 @@ from app.data.card import Card, Source
 from app.demo import census
 from app.demo.cards import CENSUS, RAND_HIE
 from app.ledger.precondition import MUST_BE_NEW
-from app.main import Stores
+from app.main.stores import Stores
 from app.settings import Settings, SettingsError
 
 PEOPLE = {"viewer": Role.VIEWER, "analyst-1": Role.ANALYST, "analyst-2": Role.ANALYST}

@@ -1,6 +1,7 @@
 """Administrative changes: one transaction each, recorded in a book and seen by every process."""
 
 import hashlib
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,9 @@ from app.store.connect import Database
 from app.store.writer.connection import now_microseconds
 from app.store.writer.statements import is_stopped
 
+_log = logging.getLogger("bursar.ledger")
+ALARMING = ("charging_stopped",)  # entries that an operator must see
+
 
 @dataclass(slots=True)
 class Written:
@@ -28,6 +32,7 @@ class Written:
     ends: dict[str, tuple[int, str]] = field(default_factory=dict)  # (seq, head) by book
     accounts: dict[str, Account] = field(default_factory=dict)
     marks: dict[str, set[str]] = field(default_factory=dict)  # new fingerprints by book
+    kinds: list[str] = field(default_factory=list)  # of the new entries
 
     def new_marks(self, book_id: str) -> list[str]:
         """New fingerprints of a book, which its entry lists."""
@@ -90,6 +95,7 @@ class Change:
             .values(seq=book.seq, head=book.head, last_at=book.last_at)
         )
         self.written.ends[book.id] = book.seq, book.head
+        self.written.kinds.append(kind)
         return entry
 
     def open_book(self, book_id: str, actor: str) -> None:
@@ -136,6 +142,8 @@ class Administration:
             if catalogue:
                 change.raise_catalogue()
             yield change
+        for kind in change.written.kinds:
+            _log.log(logging.ERROR if kind in ALARMING else logging.INFO, "ledger entry %s", kind)
         if self._database.anchors is not None and change.written.ends:
             self._database.anchors.append(change.written.book_ends(), None, change.written.more())
 

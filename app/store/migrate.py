@@ -1,5 +1,6 @@
 """Migrate a ledger to the schema of this program, or refuse a ledger with another schema."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from app.errors import StoreUnavailable
 from app.store.connect import Database
 
+_log = logging.getLogger("bursar.ledger")
 LOCK = 0x6275_7273_6172  # "bursar"
 # A wheel has the migrations inside the package (setup.py); a checkout has them beside it.
 _PACKAGED = Path(__file__).parents[1] / "migrations"
@@ -23,7 +25,16 @@ def _config() -> Any:
 
 def migrate(database: Database) -> None:
     from alembic import command
+    from alembic.script import ScriptDirectory
 
+    revision, head = (
+        revision_of(database),
+        ScriptDirectory.from_config(_config()).get_current_head(),
+    )
+    if revision is None:
+        _log.info("makes a new ledger")
+    elif revision != head:
+        _log.info("migrates the ledger from %s to %s", revision, head)
     with database.writing() as connection:
         if not database.is_sqlite:  # one migration at a time; SQLite has its own write lock
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({LOCK})")

@@ -149,7 +149,7 @@ class Site:
         for route in self._routes:
             match, child = route.matches(request.scope)
             if match is Match.FULL:
-                request.scope.update(child)
+                request.scope.update(child, route=route)
                 response: Response = await route.endpoint(request)
                 return response
             if match is Match.PARTIAL:

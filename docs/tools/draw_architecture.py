@@ -28,6 +28,7 @@ ROOMS = {
     "web": "pages for people",
     "api": "HTTP routes",
     "store": "SQL: ledger, people, datasets",
+    "telemetry": "metrics, logs, traces",
     "engines": "exact statistics of private rows",
     "actions": "what the service can do",
     "ports": "what actions need from outside",

@@ -23,7 +23,7 @@ from app.ledger.account import EVERYBODY, Account
 from app.ledger.chain import canonical
 from app.ledger.precondition import Precondition
 from app.ledger.verification.verify import verify
-from app.main import Stores
+from app.main.stores import Stores
 from app.mechanisms.sampling.system import SystemRandom
 from app.names import folded, new_id
 from app.planning.plan import Planner

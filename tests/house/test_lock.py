@@ -8,7 +8,7 @@ TOP = Path(__file__).resolve().parents[2]
 MARKER = "# --- development ---"
 SPARK = "# --- spark ---"
 PIN = re.compile(
-    r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[0-9][0-9a-z.+]*)(?P<marker> ; [^\\]+)?"
+    r"(?P<name>[a-z0-9][a-z0-9-]*)==(?P<version>[0-9][0-9a-z.+!]*)(?P<marker> ; [^\\]+)?"
     r"(?: \\\n    --hash=sha256:[0-9a-f]{64})+\n"
 )
 

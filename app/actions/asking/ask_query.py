@@ -18,7 +18,6 @@ from app.actions.asking.charge import (
     QueryRequest,
     Reply,
     SettledCharge,
-    reply_when_visible,
 )
 from app.actions.asking.engine_data import EngineData
 from app.actions.asking.leased_run import LeasedRun, kept_alive
@@ -39,6 +38,7 @@ from app.planning.duration import slot_seconds
 from app.planning.plan import Plan, Planner
 from app.ports.engines import Engine, Engines
 from app.ports.ledger import Catalogue, Ledger
+from app.ports.telemetry import UNOBSERVED, Observer
 
 WITHHELD = re.compile(r'\{"id":"[^"]*","status":"withheld",')
 INLINE_GROUPS_MAX = 16
@@ -79,6 +79,7 @@ class AnswerQuery(ChargedAction[Plan]):
     lease_seconds: float
     limits: AnswerLimits
     release_grid_seconds: float = 0.0
+    observer: Observer = UNOBSERVED
 
     async def __call__(
         self, request: QueryRequest, wait_seconds: float | None = None
@@ -101,7 +102,7 @@ class AnswerQuery(ChargedAction[Plan]):
                 raise
             return accepted(running.charge_id, running.charged)
         if isinstance(begun, SettledCharge):
-            return await reply_when_visible(begun.outcome, begun.book_id)
+            return await self._reply(begun.outcome, begun.book_id)
         crash_point("F4")
         if self.release_grid_seconds < patience:
             exact = self._cached_exact(begun)
@@ -164,7 +165,8 @@ class AnswerQuery(ChargedAction[Plan]):
             answer = self._noisy(begun, exact)
         except Exception:  # noqa: BLE001  # a second draw would be a choice between two answers
             return await self._lose(begun, self._soon)
-        return await self._record(begun, answer, self._soon)
+        with self.observer.span("record"):
+            return await self._record(begun, answer, self._soon)
 
     async def _answer(self, begun: OpenCharge[Plan]) -> Reply:
         """Answer in a slot, under a lease that is renewed; only the current attempt may settle."""
@@ -181,6 +183,7 @@ class AnswerQuery(ChargedAction[Plan]):
                 return await self._answer_in_slot(begun, run, slot)
         finally:
             slot.abandon()
+            self.slots.report(slot, plan.question.query.kind)
 
     async def _answer_in_slot(
         self, begun: OpenCharge[Plan], run: LeasedRun, slot: Slot | Turn
@@ -222,8 +225,7 @@ class AnswerQuery(ChargedAction[Plan]):
         run.done = True  # its lease is still renewed, and a cancellation is still noticed
         taken = slot.seconds_since_arrival()
         rung = leaving.rung(taken)
-        if leaving.overran(taken):
-            self.slots.overran(begun.plan.question.query.kind)
+        slot.overran = leaving.overran(taken)
         spare = max(leaving.grid_seconds, STORE_SECONDS)
         return rung - spare <= taken or await run.unless_cancelled(seconds=rung - spare - taken)
 

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from app.access import Principal, Role
-from app.actions.asking.charge import STALE_TRIES, Reply, reply_from
+from app.actions.asking.charge import STALE_TRIES, Reply, count_settled, reply_from
 from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.slots import Slots
 from app.caches import owned_by
@@ -45,6 +45,7 @@ from app.planning.duration import slot_seconds
 from app.planning.stream_ask import Ask, AskPlan, plan_ask
 from app.ports.engines import Engine, Engines
 from app.ports.ledger import Catalogue, Ledger, SecretBox, Streams
+from app.ports.telemetry import UNOBSERVED, Observer
 
 BUSY_SECONDS = 10.0
 POLL_SECONDS = 0.02
@@ -88,6 +89,7 @@ class AskStream:
     lease_seconds: float
     release_grid_seconds: float = 0.0
     slot_factor: float = 1.0
+    observer: Observer = UNOBSERVED
 
     async def __call__(self, request: StreamAskRequest) -> Reply:
         crash_point("F1")
@@ -110,6 +112,7 @@ class AskStream:
         else:
             raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
         if isinstance(outcome, Settled):
+            self._count(outcome)
             reply = reply_from(outcome)
         else:
             assert isinstance(outcome, Claimed)
@@ -171,26 +174,35 @@ class AskStream:
             drawn = await work
         except Exception:  # noqa: BLE001  # data may have been read: a second draw would be a choice
             return await self._settled(replace(forfeit, leaving=leaving))
-        if leaving.overran(slot.seconds_since_arrival()):
-            self.slots.overran("stream")
-        return await self._settled(
-            AnswerAskOrder(
-                claim.ask_id,
-                stream.id,
-                claim.attempt,
-                claim.fence,
-                answer_text(stream, dataset, claim, drawn),
-                drawn.crossed,
-                drawn.nodes,
-                leaving,
-            )
+        slot.overran = leaving.overran(slot.seconds_since_arrival())
+        answer = AnswerAskOrder(
+            claim.ask_id,
+            stream.id,
+            claim.attempt,
+            claim.fence,
+            answer_text(stream, dataset, claim, drawn),
+            drawn.crossed,
+            drawn.nodes,
+            leaving,
         )
+        try:
+            return await self._settled(answer)
+        finally:
+            self.slots.report(slot, "stream")
 
     async def _settled(self, order: AnswerAskOrder | ForfeitAskOrder) -> Reply:
         outcome = await self.ledger.submit(order)
-        if isinstance(outcome, Settled) and outcome.wait_seconds:
-            await asyncio.sleep(outcome.wait_seconds)
+        if isinstance(outcome, Settled):
+            if outcome.wait_seconds:
+                await asyncio.sleep(outcome.wait_seconds)
+            self._count(outcome)
         return reply_from(outcome)
+
+    def _count(self, outcome: Settled) -> None:
+        """Count a settled ask when it may be shown."""
+        if not outcome.replayed:
+            self.observer.count("asks")
+        count_settled(self.observer, outcome)
 
     def _draw(
         self,

@@ -39,6 +39,7 @@ from app.planning.cells import ChargedCells
 from app.planning.request import Question
 from app.planning.stream_request import Opening
 from app.ports.ledger import Catalogue, Grant, Ledger
+from app.ports.telemetry import Observer
 
 FORFEITED = (
     "The question was charged but could not be answered. It never will be under this "
@@ -49,6 +50,7 @@ VOIDED = (
     "charge was given back. Ask again with a new Idempotency-Key."
 )
 STALE_TRIES = 5
+COUNTED = {State.ANSWERED: "answers", State.FORFEITED: "forfeits", State.VOIDED: "voids"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,7 @@ class ChargedAction(Generic[P]):
     planning: PlanningThreads
     lease_seconds: float
     release_grid_seconds: float
+    observer: Observer
 
     async def _begin(
         self, request: QueryRequest, at_once: Answering[P] | None = None
@@ -162,15 +165,20 @@ class ChargedAction(Generic[P]):
             if self.catalogue.number != number:  # both must belong to one state of the catalogue
                 continue
             order, plan = await self._order(principal, request, grant, at_once)
-            outcome = await self.ledger.submit(order)
+            with self.observer.span("charge"):
+                outcome = await self.ledger.submit(order)
             if not isinstance(outcome, StaleCatalogue):
                 break
             self.catalogue.forget(outcome.catalogue)
         else:
             raise StillRunning("People or datasets keep changing.", retry_after_seconds=1)
         if isinstance(outcome, Settled):
+            if outcome.charge_id == order.charge_id and not outcome.reused:  # answered at once
+                self.observer.count("charges")
             return SettledCharge(order.book_id, outcome)
         assert isinstance(outcome, Charged)
+        if outcome.attempt == 1:
+            self.observer.count("charges")
         return OpenCharge(order, plan, dataset, outcome)
 
     async def _refusal(self, principal: Principal, dataset: Dataset, plan: P) -> AppError | None:
@@ -191,7 +199,8 @@ class ChargedAction(Generic[P]):
             make = partial(
                 self.planner.plan, analyst_id, request.question, dataset, request.text, currencies
             )
-            plan = await self.planning.run(analyst_id, make)
+            with self.observer.span("plan"):
+                plan = await self.planning.run(analyst_id, make)
         order = ChargeOrder(
             charge_id=new_id("q"),
             analyst_id=principal.analyst_id,
@@ -225,14 +234,22 @@ class ChargedAction(Generic[P]):
         """Settle the charge, and reply at its public time; the store shows nothing before."""
         outcome = await self.ledger.submit(order)
         assert isinstance(outcome, Settled)
-        return await reply_when_visible(outcome)
+        return await self._reply(outcome)
+
+    async def _reply(self, outcome: Settled, book_id: str | None = None) -> Reply:
+        """Reply, and count, when the time-grid point of the outcome has come."""
+        if outcome.wait_seconds:
+            await asyncio.sleep(outcome.wait_seconds)
+        count_settled(self.observer, outcome)
+        return reply_from(outcome, book_id)
 
 
-async def reply_when_visible(outcome: Settled, book_id: str | None = None) -> Reply:
-    """Reply when the time-grid point of the outcome has come."""
-    if outcome.wait_seconds:
-        await asyncio.sleep(outcome.wait_seconds)
-    return reply_from(outcome, book_id)
+def count_settled(observer: Observer, outcome: Settled) -> None:
+    """Count a settled charge or ask when it may be shown."""
+    if outcome.replayed or outcome.reused:
+        observer.count("repeats")
+    elif outcome.state is not State.CHARGED:
+        observer.count(COUNTED[outcome.state])
 
 
 def reply_from(outcome: object, book_id: str | None = None) -> Reply:

@@ -14,7 +14,6 @@ from app.actions.asking.charge import (
     QueryRequest,
     Reply,
     SettledCharge,
-    reply_from,
 )
 from app.actions.asking.readiness import DatasetReadiness
 from app.actions.scheduling.planning_threads import PlanningThreads
@@ -29,6 +28,7 @@ from app.mechanisms.release import RandomSource
 from app.mechanisms.streams.above_threshold import AboveThreshold
 from app.planning.stream_request import StreamPlan, StreamPlanner
 from app.ports.ledger import Catalogue, Ledger, SecretBox
+from app.ports.telemetry import UNOBSERVED, Observer
 
 
 @dataclass(slots=True)
@@ -42,6 +42,7 @@ class OpenStream(ChargedAction[StreamPlan]):
     planning: PlanningThreads
     lease_seconds: float
     release_grid_seconds: float = 0.0
+    observer: Observer = UNOBSERVED
 
     @override
     async def _refusal(
@@ -58,7 +59,7 @@ class OpenStream(ChargedAction[StreamPlan]):
         """Open a stream. No row is read: the noise depends on nothing but the plan."""
         begun = await self._begin(request)
         if isinstance(begun, SettledCharge):
-            return reply_from(begun.outcome)
+            return await self._reply(begun.outcome)
         crash_point("F4")
         charge = begun.charge
         try:

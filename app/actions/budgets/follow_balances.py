@@ -72,10 +72,15 @@ class FollowBalances:
         self._stopped = asyncio.Event()
         self._head = (-1, 0)
         self._versions: dict[tuple[str, str], int] = {}
+        self._looked_at = 0.0  # on the loop's clock
 
     @property
     def watchers(self) -> int:
         return len(self._watchers)
+
+    def lag_seconds(self) -> float:
+        """Time since the last look at the ledger; 0 if nobody watches."""
+        return asyncio.get_running_loop().time() - self._looked_at if self._watchers else 0.0
 
     def stop(self) -> None:
         """End all streams at once. Safe to call from a signal handler's callback."""
@@ -113,6 +118,8 @@ class FollowBalances:
             self._watchers.discard(watcher)
 
     def _add(self, watcher: Watcher) -> None:
+        if not self._watchers:
+            self._looked_at = asyncio.get_running_loop().time()
         self._watchers.add(watcher)
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._follow())
@@ -129,6 +136,7 @@ class FollowBalances:
         try:
             await self._catalogue.check()  # forgets people whose keys were revoked
             head = await asyncio.to_thread(self._changes.head)
+            self._looked_at = asyncio.get_running_loop().time()
             if head == self._head and not first:
                 return
             since = max(0, self._head[1] - OVERLAP_MICROSECONDS) if not first else head[1]

@@ -65,6 +65,11 @@ class FairThreads:
         """Number of an analyst's tasks that wait for a thread."""
         return len(self._waiting.get(analyst, ()))
 
+    def all_waiting(self) -> int:
+        """Number of tasks that wait for a thread."""
+        with self._lock:
+            return sum(map(len, self._waiting.values()))
+
     def _take_turns(self) -> None:
         """On a thread: run waiting tasks until none may run.
 

@@ -53,5 +53,9 @@ class PlanningThreads:
                 self._threads.withdraw(analyst_id, planned)
 
     @property
+    def waiting(self) -> int:
+        return self._threads.all_waiting()
+
+    @property
     def pool(self) -> ThreadPoolExecutor:
         return self._threads.pool

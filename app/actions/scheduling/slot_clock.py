@@ -59,6 +59,11 @@ class SlotClock:
             del self._waiting[ticket.analyst]
         return True
 
+    @property
+    def waiting(self) -> int:
+        """Number of queries whose slot has not begun."""
+        return sum(map(len, self._waiting.values()))
+
     def next_event(self, now: float) -> float | None:
         """Time at which the next lane is free for a waiting query; None if none waits."""
         if not self._waiting:

@@ -4,8 +4,8 @@ Three rules hide private durations from the analyst (decision 0012):
 
 1. A query starts when its slot begins on the public clock (`slot_clock.py`), not before.
 2. Its reply leaves when the slot ends, rounded up to the time grid.
-3. Work that is not done by then leaves on a ladder whose rungs double. That is rare, counted and
-   logged, because the rung depends on how long the work took.
+3. Work that is not done by then leaves on a ladder whose rungs double. That is rare, and counted,
+   because the rung depends on how long the work took.
 
 Simple counts, other short queries, long ones and runs of many steps have separate lanes, so that a
 count never waits behind long work. With the time grid off there are no slots: a free thread takes
@@ -13,7 +13,6 @@ the next work, and only the turns among analysts remain.
 """
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +21,7 @@ from typing import Any, TypeVar
 
 from app.actions.scheduling.fair_threads import FairThreads
 from app.actions.scheduling.slot_clock import SlotClock, Ticket
+from app.ports.telemetry import UNOBSERVED, Observer
 
 QUICK_SECONDS = 0.01
 SHORT_SECONDS = 0.25
@@ -30,7 +30,6 @@ SHORT_SECONDS = 0.25
 QUICK_LANES = 4
 STORE_SECONDS = 0.01  # to store the answer at the end of the slot
 T = TypeVar("T")
-_log = logging.getLogger("bursar.slots")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +49,7 @@ class Turn:
     def __init__(self, threads: FairThreads, analyst: str) -> None:
         self._threads = threads
         self._analyst = analyst
+        self.overran = False
         self._work: asyncio.Future[Any] | None = None
         self._arrived = asyncio.get_running_loop().time()
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -71,6 +71,10 @@ class Turn:
     def abandon(self) -> None:
         """Give up the turn if no work was started in it."""
 
+    @property
+    def public_times(self) -> None:
+        return None
+
     def first_seconds(self, grid_seconds: float) -> float:
         return 0.0
 
@@ -85,6 +89,7 @@ class Slot:
         self._line = line
         self._ticket = ticket
         self._started = False
+        self.overran = False  # True if the work was not done at the end of the slot
         self.begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def start(self, work: Callable[[], T]) -> "asyncio.Future[T]":
@@ -105,6 +110,12 @@ class Slot:
         """Give up the slot if no work was started in it."""
         if not self._started:
             self._line.withdraw(self._ticket)
+
+    @property
+    def public_times(self) -> tuple[float, float] | None:
+        """Begin and end of the slot if work was started in it."""
+        begins = self._ticket.begins
+        return None if begins is None or not self._started else (begins, self._ticket.ends)
 
     def first_seconds(self, grid_seconds: float) -> float:
         """Earliest time of the reply, in seconds after arrival: a time-grid point."""
@@ -132,6 +143,7 @@ class Line:
     """Queries of one kind: threads, a clock, and a timer for the next slot."""
 
     def __init__(self, name: str, lanes: int, threads: int) -> None:
+        self.name = name
         # Overruns of one analyst never take the last thread from the others.
         self.threads = FairThreads(name, threads, threads - 1 if threads > 2 else threads)
         self._clock = SlotClock(lanes)
@@ -145,6 +157,11 @@ class Line:
         slot = self._slots[id(ticket)] = Slot(self, ticket)
         self._advance(now)
         return slot
+
+    @property
+    def waiting(self) -> int:
+        """Number of queries whose slot has not begun."""
+        return self._clock.waiting
 
     def withdraw(self, ticket: Ticket) -> None:
         """Withdraw a waiting slot; one that has begun takes its full time."""
@@ -172,14 +189,23 @@ class Line:
 class Slots:
     """Hands out slots. Used from one event loop."""
 
-    def __init__(self, lanes: Lanes, *, public: bool) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        *,
+        public: bool,
+        grid_seconds: float = 0.0,
+        observer: Observer = UNOBSERVED,
+    ) -> None:
         self._public = public
+        self._grid_ms = round(grid_seconds * 1000)
+        self._observer = observer
         spare = lanes.spare_threads
         self._quick = Line("quick", lanes.quick, lanes.quick + spare)
         self._short = Line("short", lanes.short, lanes.short + spare)
         self._long = Line("long", lanes.long, lanes.long + spare)
         self._stepped = Line("learner", lanes.stepped, lanes.stepped + spare)
-        self.overruns = 0
+        self._lines = (self._quick, self._short, self._long, self._stepped)
 
     def arrive(self, analyst: str, seconds: float, *, stepped: bool = False) -> Slot | Turn:
         """A slot of this public duration, in seconds; it begins when `begun` is done."""
@@ -189,16 +215,36 @@ class Slots:
             line = self._quick
         else:
             line = self._short if seconds <= SHORT_SECONDS else self._long
-        return line.arrive(analyst, seconds) if self._public else Turn(line.threads, analyst)
+        if not self._public:
+            return Turn(line.threads, analyst)
+        self._observer.count("slots", line.name)
+        if self._grid_ms:
+            milliseconds = math.ceil(seconds * 1000 / self._grid_ms) * self._grid_ms
+            self._observer.count("slot_ms", line.name, milliseconds)
+        return line.arrive(analyst, seconds)
 
-    def overran(self, kind: str) -> None:
-        """Count and log an overrun for the operator; only the kind of query is public."""
-        self.overruns += 1
-        _log.warning("a %s overran its slot (%d since the start)", kind, self.overruns)
+    @property
+    def waiting(self) -> int:
+        """Number of queries that wait for their slot, or without slots for a thread."""
+        if self._public:
+            return sum(line.waiting for line in self._lines)
+        return sum(line.threads.all_waiting() for line in self._lines)
+
+    def report(self, slot: Slot | Turn, kind: str) -> None:
+        """Count and trace a query when its reply may be shown; all times here are public."""
+        if slot.overran:
+            self._observer.count("overruns", kind)
+        times = slot.public_times
+        if times is not None:
+            begins, ends = times
+            shown = asyncio.get_running_loop().time()
+            ends = shown if slot.overran else min(ends, shown)
+            work, record = ("private work", begins, ends), ("record", ends, shown)
+            self._observer.past_spans(work, record)
 
     @property
     def pools(self) -> list[ThreadPoolExecutor]:
-        return [line.threads.pool for line in (self._quick, self._short, self._long, self._stepped)]
+        return [line.threads.pool for line in self._lines]
 
 
 def lanes_for(processors: int, workers: int, *, public: bool) -> Lanes:

@@ -1,11 +1,11 @@
 """The ASGI application: routes, problems, headers, and the interface description."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.api import (
     analysts,
@@ -26,9 +26,10 @@ from app.api.http.parameters import check_parameters
 from app.api.http.problems import install_problems, problem, unexpected
 from app.api.http.services import Services
 from app.api.previews import routes as previews
-from app.api.public import problem_pages
+from app.api.public import problem_pages, scrape
 from app.errors import AppError, Invalid, NotFound
 
+VERSION = "0.1.0"
 DESCRIPTION = (
     "Bursar holds private datasets and a ledger. Every question is priced from public facts, "
     "charged to the ledger, and only then answered, with noise."
@@ -51,8 +52,9 @@ class Front:
     type is logged, never its text, which the framework and the server would print.
     """
 
-    def __init__(self, api: FastAPI) -> None:
+    def __init__(self, api: FastAPI, routes: list[tuple[str, str]]) -> None:
         self._api = api
+        self.routes = routes  # template and method of each
         self._description = InterfaceDescription(api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,17 +104,18 @@ class Front:
 
 def make_application(
     open_services: Callable[[], AbstractAsyncContextManager[Services]], *, body_bytes_max: int
-) -> ASGIApp:
+) -> Front:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with open_services() as services:
             app.state.services = services
             yield
 
-    options: dict[str, Any] = {"telemetry": {"logs": False}}
+    # The framework's own telemetry would record the paths that were typed.
+    options: dict[str, Any] = {"telemetry": {"logs": False, "metrics": False, "tracing": False}}
     app = FastAPI(
         title="Bursar",
-        version="0.1.0",
+        version=VERSION,
         description=DESCRIPTION,
         lifespan=lifespan,
         docs_url=None,  # the framework's page loads a script from another site
@@ -124,10 +127,19 @@ def make_application(
     asking = (queries, previews, history, streams)
     accounts = (budgets, budget_list, budget_events, account_history, tradeoff, losses)
     # All of these authenticate before they check parameters.
-    for resource in (*asking, datasets, analysts, *accounts, ledger, calculator):
+    known = (*asking, datasets, analysts, *accounts, ledger, calculator, scrape)
+    for resource in known:
         app.include_router(resource.router)
-    for resource in (health, problem_pages):
+    public = (health, problem_pages)
+    for resource in public:
         app.include_router(resource.router, dependencies=[Depends(check_parameters)])
     install_problems(app)
     install_openapi(app)
-    return Front(app)
+    return Front(app, [*_routes(known + public), ("/openapi.json", "GET")])
+
+
+def _routes(resources: tuple[Any, ...]) -> Iterator[tuple[str, str]]:
+    for resource in resources:
+        for route in resource.router.routes:
+            for method in sorted(route.methods):
+                yield route.path, method

@@ -8,6 +8,7 @@ from app.access import Principal, Role
 from app.api.http.parameters import check_parameters
 from app.api.http.services import Services, services
 from app.errors import NotAuthenticated
+from app.ports.telemetry import note_analyst
 
 TOKEN_MAX = 500
 MESSAGE = "Send a valid key: `Authorization: Bearer <key>`."
@@ -29,6 +30,7 @@ def current(request: Request, deps: ServicesDep) -> Principal:
     principal = None if shown is None else deps.people.principal(shown)
     if principal is None:
         raise NotAuthenticated(MESSAGE)
+    note_analyst(principal.analyst_id)
     check_parameters(request)
     return principal
 
@@ -38,6 +40,7 @@ async def current_hot(request: Request) -> Principal:
     catalogue = services(request).catalogue
     await catalogue.check()
     principal = await catalogue.principal(token(request))
+    note_analyst(principal.analyst_id)
     check_parameters(request)
     return principal
 

@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 from app import errors
 from app.api.http.validation_errors import invalid
 from app.errors import AppError, Invalid, NotAuthenticated, StillRunning, TooManyRunning
+from app.ports.telemetry import note_problem
 
 MEDIA_TYPE = "application/problem+json"
 _log = logging.getLogger("bursar.api")
@@ -64,6 +65,15 @@ TITLES: dict[int, str] = {
 }
 
 
+# Types of problems that have no error class.
+OTHER_KINDS = ("method-not-allowed", "error", "internal-error")
+
+
+def kinds() -> list[str]:
+    """Every type of problem that is ever sent."""
+    return [*map(slug, STATUSES), *OTHER_KINDS]
+
+
 def slug(kind: type[AppError]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "-", kind.__name__).lower()
 
@@ -90,6 +100,7 @@ def render(
     members: dict[str, Any] | None = None,
     headers: dict[str, str] | None = None,
 ) -> Response:
+    note_problem(kind)
     content = {
         "type": f"/problems/{kind}",
         "title": TITLES.get(status, "Error"),

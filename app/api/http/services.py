@@ -31,6 +31,7 @@ from app.planning.plan import Planner
 from app.ports.engines import PublicTables
 from app.ports.ledger import Budgets, Catalogue, EntriesOfAccounts, History, Ledger, Streams
 from app.ports.registry import Analysts, Datasets
+from app.ports.telemetry import Metrics
 
 
 class ReadinessCheck(Protocol):
@@ -75,6 +76,8 @@ class Services:
     choice: ColumnValues
     tables: PublicTables
     readiness: ReadinessCheck
+    metrics: Metrics
+    scrape_token: str | None
 
 
 def services(request: Request) -> Services:

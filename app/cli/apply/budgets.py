@@ -18,7 +18,7 @@ from app.ledger.precondition import MUST_BE_NEW, Precondition, Versions
 from app.names import folded
 
 if TYPE_CHECKING:
-    from app.main import Stores
+    from app.main.stores import Stores
 
 OTHER = "another budget is there now than was shown, perhaps of the same rows under another name"
 

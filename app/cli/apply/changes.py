@@ -15,7 +15,7 @@ from app.errors import NotFound
 from app.names import check_name, folded
 
 if TYPE_CHECKING:
-    from app.main import Stores
+    from app.main.stores import Stores
 
 REASON = "applied by the operator"
 RANKS = (Role.VIEWER, Role.ANALYST, Role.ADMIN)

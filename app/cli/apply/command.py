@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from app.cli.apply.changes import PlannedChange
     from app.cli.apply.lines import SourceLines
     from app.cli.apply.models import ApplyFile
-    from app.main import Stores
+    from app.main.stores import Stores
 
 COLUMNS = ("action", "what", "field", "before", "after")
 KEYS = "Keys are not issued here: `bursard keys issue NAME` shows one once."

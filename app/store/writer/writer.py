@@ -23,6 +23,7 @@ from app.ledger.orders import (
     WriterOrder,
 )
 from app.ledger.stream_orders import AnswerAskOrder, ForfeitAskOrder
+from app.ports.telemetry import UNOBSERVED, Observer
 from app.store.connect import Database
 from app.store.writer.accounts import find_accounts
 from app.store.writer.batch import Result, settle
@@ -57,10 +58,11 @@ async def open_connection(database: Database) -> WriterConnection:
 
 
 class _Job(NamedTuple):
-    """An order or a read, and the future of its result."""
+    """An order or a read, the future of its result, and when it arrived, on the loop's clock."""
 
     work: WriterOrder | Look
     future: asyncio.Future[Any]
+    arrived: float
 
 
 class Writer:
@@ -70,14 +72,29 @@ class Writer:
     account. It commits while the first waits for the database.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, observer: Observer = UNOBSERVED) -> None:
         connections = 1 if database.is_sqlite else 2
-        self._queues = [_ConnectionQueue(database) for _ in range(connections)]
+        self._queues = [_ConnectionQueue(database, observer) for _ in range(connections)]
 
     async def stop(self) -> None:
         """Finish all submitted work, then stop."""
         for queue in self._queues:
             await queue.stop()
+
+    @property
+    def waiting(self) -> int:
+        """Number of orders and reads that wait or are carried out."""
+        return sum(len(queue.jobs) for queue in self._queues)
+
+    def lag_seconds(self) -> float:
+        """Age of the oldest order or read that is not done."""
+        arrivals = [queue.jobs[0].arrived for queue in self._queues if queue.jobs]
+        return asyncio.get_running_loop().time() - min(arrivals) if arrivals else 0.0
+
+    @property
+    def stopped(self) -> bool:
+        """True if charging was stopped when a connection last read that."""
+        return any(queue.hot is not None and queue.hot.known.stopped for queue in self._queues)
 
     async def submit(self, order: WriterOrder) -> Outcome:
         """Carry out one order. Raises its refusal, or StoreUnavailable for an unknown outcome."""
@@ -108,8 +125,10 @@ class Writer:
 class _ConnectionQueue:
     """One connection, and a task that commits waiting orders while there are any."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, observer: Observer) -> None:
         self._database = database
+        self._observer = observer
+        self._current: list[_Job] = []
         self._sql = statements(sqlite=database.is_sqlite)
         self._waiting: list[_Job] = []
         self._task: asyncio.Task[None] | None = None
@@ -118,7 +137,7 @@ class _ConnectionQueue:
 
     def put(self, work: WriterOrder | Look) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
-        job = _Job(work, loop.create_future())
+        job = _Job(work, loop.create_future(), loop.time())
         self._waiting.append(job)
         assert self._task is None or self._task.get_loop() is loop
         if self._task is None:
@@ -137,9 +156,16 @@ class _ConnectionQueue:
                     await self._gather()
                 jobs = self._waiting[:BATCH_MAX]
                 del self._waiting[:BATCH_MAX]
+                self._current = jobs
                 await self._carry_out(jobs)
+                self._current = []
         finally:
-            self._task = None
+            self._task, self._current = None, []
+
+    @property
+    def jobs(self) -> list[_Job]:
+        """All jobs that are not done, oldest first."""
+        return self._current + self._waiting
 
     async def _gather(self) -> None:
         """Let the event loop read the requests that have arrived, while their number grows.
@@ -157,6 +183,7 @@ class _ConnectionQueue:
     async def _carry_out(self, jobs: list[_Job]) -> None:
         orders = [job for job in jobs if not callable(job.work)]
         if orders:
+            self._observer.batch(len(orders))
             results = await self._settle([job.work for job in orders])  # type: ignore[misc]  # no looks
             for job, result in zip(orders, results, strict=True):
                 _resolve(job.future, result)

@@ -19,7 +19,7 @@ LONG = 1200
 # Headers of every reply, or of its length.
 COMMON_HEADERS = {
     *("cache-control", "x-content-type-options", "content-security-policy", "x-frame-options"),
-    *("referrer-policy", "content-length"),
+    *("referrer-policy", "content-length", "bursar-request-id"),
 }
 ADMIN_KEY = "golden-administrator-key-of-the-history"
 

@@ -19,6 +19,7 @@ from app.data.inspection import EpochInspection, Inspection
 from app.engines import ENGINES
 from app.engines.files.duckdb import DuckDBEngine
 from app.errors import EngineUnavailable, Invalid
+from app.main.stores import Stores
 from app.mechanisms import MECHANISMS
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Plan as Plan
@@ -182,7 +183,7 @@ async def served(folder: Path, admin_key: str) -> AsyncIterator[ASGIApp]:
     )
     setattr(main, SystemRandom.__name__, SeededNoise)
     ENGINES["duckdb"] = f"{__name__}:{TroubledEngine.__name__}"
-    stores = main.Stores(settings)
+    stores = Stores(settings)
     stores.get_ready(settings)
     stores.database.engine.dispose()
     yield main.application(settings)

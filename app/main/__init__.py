@@ -1,4 +1,4 @@
-"""The composition root: the only file that imports every package."""
+"""The composition root: the only room that imports every package."""
 
 import asyncio
 import os
@@ -17,53 +17,34 @@ from app.actions.asking.preview_queries import PreviewQueries
 from app.actions.asking.preview_stream import PreviewStream
 from app.actions.asking.readiness import DatasetReadiness
 from app.actions.asking.rehearse_query import RehearseQuery
-from app.actions.budgets.book_losses import BookLosses
 from app.actions.budgets.follow_balances import FollowBalances
-from app.actions.budgets.grant_budget import GrantBudget
 from app.actions.budgets.replay_account import ReplayAccount
 from app.actions.budgets.rewind_account import RewindAccount
 from app.actions.budgets.trace_tradeoff import TraceTradeoff
-from app.actions.datasets.append_epoch import AppendEpoch
-from app.actions.datasets.clear_versions import ClearVersions
 from app.actions.datasets.draft_card import DraftCard
-from app.actions.datasets.refresh_dataset import RefreshDataset
-from app.actions.datasets.register_dataset import RegisterDataset
-from app.actions.datasets.withdraw_dataset import WithdrawDataset
-from app.actions.ledger.reconcile_ledger import ReconcileLedger
-from app.actions.ledger.verify_ledger import VerifyLedger
 from app.actions.scheduling.background import Background
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.actions.scheduling.slots import Slots, lanes_for
-from app.api.http.application import make_application
+from app.api.http.application import VERSION, make_application
+from app.api.http.problems import kinds
 from app.api.http.services import Services
 from app.api.http.sockets import GuardedProtocol, SocketLimits
-from app.engines import LoadedEngines
-from app.engines.files.connect import Limits
 from app.engines.files.made_up_rows import DuckDBMadeUpTables
-from app.engines.files.public_tables import FilePublicTables
-from app.engines.remote.connections import Unusable, read_connections
+from app.main.stores import Stores
 from app.mechanisms.sampling.system import SystemRandom
 from app.planning.plan import Planner
 from app.planning.stream_request import StreamPlanner
-from app.settings import Settings, SettingsError
+from app.queries import QUERIES
+from app.settings import Settings
 from app.stopping import Stopping
-from app.store.administration import Administration, install
-from app.store.analysts import SqlAnalysts
-from app.store.budgets import SqlBudgets
 from app.store.catalogue import CachedCatalogue
-from app.store.connect import Database
-from app.store.datasets.datasets import SqlDatasets
-from app.store.datasets.old_versions import SqlOldVersions
-from app.store.datasets.withdrawals import SqlWithdrawals
 from app.store.encryption import LENGTH, AesSecretBox
-from app.store.history.account_entries import SqlAccountEntries
 from app.store.history.balance_changes import SqlBalanceChanges
-from app.store.history.history import SqlHistory
-from app.store.history.streams import SqlStreams
-from app.store.migrate import Ready, check_current, migrate
-from app.store.rollback.charging_state import SqlStanding, open_anchors
-from app.store.rollback.reconcile import SqlReconciling
+from app.store.history.ledger_figures import SqlLedgerFigures
+from app.store.migrate import Ready
 from app.store.writer.writer import Writer
+from app.telemetry.metrics import ScrapedText
+from app.telemetry.worker import KnownLabels, WorkerTelemetry
 from app.tuning import tune_interpreter
 from app.web.pages import ROUTES
 from app.web.session import SEALED_LENGTH, Sessions
@@ -74,87 +55,6 @@ REHEARSALS_WAITING = 10  # of one analyst
 READS_WAITING = 8  # of one analyst: samples, trade-off curves and histories
 
 
-def loaded_engines(settings: Settings) -> LoadedEngines:
-    try:
-        connections = read_connections(settings.connections)
-    except Unusable as error:
-        raise SettingsError(str(error)) from None
-    return LoadedEngines(
-        home=settings.home,
-        data_roots=settings.data_roots,
-        connections=connections,
-        memory_limit=settings.engine_memory,
-        threads=settings.engine_threads,
-        timeout_seconds=settings.engine_timeout_seconds,
-        ingest_timeout_seconds=settings.ingest_timeout_seconds,
-        prepared_bytes_max=settings.prepared_bytes_max,
-    )
-
-
-def public_tables(settings: Settings) -> FilePublicTables:
-    limits = Limits(settings.home, settings.engine_memory, settings.engine_threads)
-    return FilePublicTables(limits, settings.data_roots)
-
-
-class Stores:
-    """Parts of the ledger that work without an event loop, as operator commands use them."""
-
-    def __init__(self, settings: Settings) -> None:
-        self.database = Database(settings.database_url)
-        administration = Administration(self.database)
-        self.people = SqlAnalysts(self.database, administration)
-        self.datasets = SqlDatasets(self.database, administration)
-        self.budgets = SqlBudgets(self.database, administration)
-        self.history = SqlHistory(self.database)
-        self.account_entries = SqlAccountEntries(self.database)
-        self.streams = SqlStreams(self.database)
-        self.engines = loaded_engines(settings)
-        self.tables = public_tables(settings)
-        self.register_dataset = RegisterDataset(self.datasets, self.engines)
-        self.clear_versions = ClearVersions(SqlOldVersions(self.database), self.engines)
-        self.append_epoch = AppendEpoch(self.datasets, self.engines, self.clear_versions)
-        self.refresh_dataset = RefreshDataset(self.datasets, self.engines, self.clear_versions)
-        self.withdraw_dataset = WithdrawDataset(SqlWithdrawals(administration), self.clear_versions)
-        self.grant_budget = GrantBudget(self.budgets, self.datasets, self.people)
-        self.book_losses = BookLosses(self.budgets, self.datasets, self.people)
-        self.standing = SqlStanding(self.database, administration)
-        self.stopped = False  # True if the ledger was behind its anchors at the start
-        self.verify_ledger = VerifyLedger(self.history, self.standing)
-        reconciling = SqlReconciling(self.database, administration, self.standing)
-        self.reconcile_ledger = ReconcileLedger(reconciling)
-
-    def open_anchors(self, settings: Settings) -> None:
-        """Open the anchors; from now on every commit is reported to them."""
-        try:
-            self.database.anchors = open_anchors(self.database, settings.anchor_folders)
-        except OSError as error:
-            raise SettingsError(
-                f"The anchor folder cannot be written: {error.strerror}. "
-                "Check BURSAR_HOME and BURSAR_ANCHOR."
-            ) from None
-
-    def get_current(self, settings: Settings) -> None:
-        """Migrate the embedded ledger; refuse an unsafe or outdated one."""
-        if settings.embedded:
-            migrate(self.database)
-        check_current(self.database)
-        self.database.check_safe()
-        install(self.database)
-        self.open_anchors(settings)
-
-    def get_ready(self, settings: Settings) -> str | None:
-        """Run `get_current`, and return the first administrator's key if one was made here.
-
-        If the ledger is behind its anchors, it can be read, and charging is stopped.
-        """
-        self.get_current(settings)
-        self.stopped = self.standing.compare().stopped
-        if not self.stopped:
-            self.standing.begin()
-        made = self.people.first_admin(settings.admin_key)
-        return None if settings.admin_key else made
-
-
 def application(settings: Settings | None = None) -> ASGIApp:
     """The application of one worker process; uvicorn calls it by name."""
     config = settings or Settings.from_environment()
@@ -162,13 +62,15 @@ def application(settings: Settings | None = None) -> ASGIApp:
         config.header_seconds, config.body_seconds, config.connections_each
     )
     interface = make_application(
-        lambda: open_services(config), body_bytes_max=config.body_bytes_max
+        lambda: open_services(config, telemetry), body_bytes_max=config.body_bytes_max
     )
-    return Site(
-        interface,
-        ROUTES,
-        Sessions(secret_box(config, "sessions", SEALED_LENGTH), config.public_url),
+    pages = [(route.path, method) for route in ROUTES for method in route.methods or ()]
+    known = KnownLabels([*interface.routes, *pages], kinds(), [*QUERIES, "stream"])
+    telemetry = WorkerTelemetry(
+        known, config.worker_folder, version=VERSION, traces_url=config.traces_url
     )
+    sessions = Sessions(secret_box(config, "sessions", SEALED_LENGTH), config.public_url)
+    return telemetry.observed(Site(interface, ROUTES, sessions), config.release_grid_ms / 1000)
 
 
 def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
@@ -178,19 +80,20 @@ def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
 
 
 @asynccontextmanager
-async def open_services(config: Settings) -> AsyncIterator[Services]:
+async def open_services(config: Settings, telemetry: WorkerTelemetry) -> AsyncIterator[Services]:
     stopping = Stopping(config.stop_seconds)
     stopping.listen()
     stores = Stores(config)
     stores.open_anchors(config)
     stores.standing.join()
-    worker = Worker(config, stores)
+    worker = Worker(config, stores, telemetry)
     stopping.end_streams(asyncio.get_running_loop(), worker.follow_balances.stop)
     worker.preparing.submit(stores.clear_versions)
     tune_interpreter()
     try:
         yield worker.services()
     finally:
+        telemetry.stop()
         await worker.background.stop()
         for pool in worker.pools:
             pool.shutdown(wait=False, cancel_futures=True)
@@ -201,6 +104,7 @@ async def open_services(config: Settings) -> AsyncIterator[Services]:
             *(pool.shutdown for pool in worker.pools),  # engines close when no thread queries them
             stores.engines.close,
             stores.database.engine.dispose,
+            telemetry.close,
             *(() if anchors is None else (anchors.close,)),
         )
         stopping.hurry()
@@ -209,10 +113,12 @@ async def open_services(config: Settings) -> AsyncIterator[Services]:
 class Worker:
     """Threads, queues and actions of one worker process, in front of the stores."""
 
-    def __init__(self, config: Settings, stores: Stores) -> None:
+    def __init__(self, config: Settings, stores: Stores, telemetry: WorkerTelemetry) -> None:
         self._config = config
         self._stores = stores
-        self.writer = Writer(stores.database)
+        self._telemetry = telemetry
+        self._observer = telemetry.observer
+        self.writer = Writer(stores.database, self._observer)
         self.background = Background()
         self.preparing = ThreadPoolExecutor(PREPARING_THREADS, thread_name_prefix="prepare")
         self._catalogue = CachedCatalogue(self.writer)
@@ -223,7 +129,9 @@ class Worker:
         self._grid_seconds = config.release_grid_ms / 1000
         public = config.release_grid_ms > 0
         lanes = lanes_for(os.cpu_count() or 1, config.workers, public=public)
-        self._slots = Slots(lanes, public=public)
+        self._slots = Slots(
+            lanes, public=public, grid_seconds=self._grid_seconds, observer=self._observer
+        )
         self._planning = PlanningThreads(waiting_each=config.running_each)
         self._rehearsing = PlanningThreads(1, REHEARSALS_WAITING, "rehearsal")
         self._reading = PlanningThreads(2, READS_WAITING, "reading", "requests")
@@ -277,7 +185,27 @@ class Worker:
             choice=self._noise,
             tables=stores.tables,
             readiness=Ready(stores.database),
+            metrics=self._metrics(),
+            scrape_token=self._config.scrape_token,
         )
+
+    def _metrics(self) -> ScrapedText:
+        database = self._stores.database
+        figures = SqlLedgerFigures(database)
+        return self._telemetry.start(self._state, figures, database.engine.dialect.name)
+
+    def _state(self) -> dict[str, int]:
+        queued = self._slots.waiting
+        return {
+            "queued": queued,
+            "running": max(0, len(self.background) - queued),
+            "plans_waiting": self._planning.waiting,
+            "orders_waiting": self.writer.waiting,
+            "writer_lag_ms": round(self.writer.lag_seconds() * 1000),
+            "watchers": self.follow_balances.watchers,
+            "feed_lag_ms": round(self.follow_balances.lag_seconds() * 1000),
+            "stopped": int(self.writer.stopped),
+        }
 
     def _rehearse_query(self) -> RehearseQuery:
         parts = self._catalogue, self._planner, self._planning, self._rehearsing
@@ -307,6 +235,7 @@ class Worker:
             config.lease_seconds,
             limits,
             self._grid_seconds,
+            self._observer,
         )
 
     def _open_stream(self) -> OpenStream:
@@ -320,6 +249,7 @@ class Worker:
             self._planning,
             self._config.lease_seconds,
             self._grid_seconds,
+            self._observer,
         )
 
     def _ask_stream(self) -> AskStream:
@@ -335,4 +265,5 @@ class Worker:
             self._config.lease_seconds,
             self._grid_seconds,
             self._config.slot_factor,
+            self._observer,
         )
