@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,9 @@ _OTHERS = {
     "BURSAR_URL",
 }
 _OTHERS_PREFIX = "BURSAR_TEST_"
+# Settings that are secret or contain a secret. NAME_FILE may name a file with the value of NAME.
+SECRETS = ("BURSAR_ADMIN_KEY", "BURSAR_DATABASE_URL", "BURSAR_SECRET_KEY")
+_SECRET_BYTES_MAX = 65_536
 
 
 class SettingsError(Exception):
@@ -42,6 +46,7 @@ class _Environment(Mapping[str, str]):
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = {name: text for name, text in variables.items() if text}
         self._read: set[str] = set()
+        self.secret_files: tuple[tuple[str, Path], ...] = tuple(self._take_secrets())
 
     @override
     def __getitem__(self, name: str) -> str:
@@ -55,6 +60,19 @@ class _Environment(Mapping[str, str]):
     @override
     def __len__(self) -> int:
         return len(self._variables)
+
+    def _take_secrets(self) -> Iterator[tuple[str, Path]]:
+        """Take the value of each NAME_FILE from its file; yield the names with their files."""
+        for secret in SECRETS:
+            name = f"{secret}_FILE"
+            self._read.add(name)
+            path = self._variables.pop(name, None)
+            if path is None:
+                continue
+            if secret in self._variables:
+                raise SettingsError(f"{secret} and {name} are both set; unset one of them.")
+            self._variables[secret] = _secret_in(Path(path), name)
+            yield name, Path(path).absolute()
 
     def refuse_unknown(self) -> None:
         """Raise SettingsError for a BURSAR_ variable that nothing has read."""
@@ -98,6 +116,7 @@ class Settings:
     body_bytes_max: int
     stop_seconds: float
     public_url: str | None
+    secret_files: tuple[tuple[str, Path], ...]  # variables that name a file, with the file
 
     @property
     def embedded(self) -> bool:
@@ -119,7 +138,7 @@ class Settings:
         return settings
 
     @classmethod
-    def _read(cls, environment: Mapping[str, str]) -> "Settings":
+    def _read(cls, environment: _Environment) -> "Settings":
         get = environment.get
         _check_texts(environment)
         home = Path(get("BURSAR_HOME", ".bursar")).absolute()
@@ -154,7 +173,26 @@ class Settings:
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
             stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),
             public_url=(get("BURSAR_PUBLIC_URL") or "").rstrip("/") or None,
+            secret_files=environment.secret_files,
         )
+
+
+def _secret_in(path: Path, name: str) -> str:
+    """The one line of the file that a variable names. No error quotes the file's content."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
+            raise SettingsError(f"{name} must name a file, not a folder or a device.")
+        with path.open("rb") as file:
+            content = file.read(_SECRET_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no path"
+        raise SettingsError(f"{name} names a file that cannot be read: {reason}.") from None
+    text = content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
+    if not text:
+        raise SettingsError(f"{name} names an empty file.")
+    if len(content) > _SECRET_BYTES_MAX or "\ufffd" in text or not text.isprintable():
+        raise SettingsError(f"{name} must name a file with one line of printable text.")
+    return text
 
 
 def _check_texts(environment: Mapping[str, str]) -> None:

@@ -85,6 +85,7 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         body_bytes_max=2048,
         stop_seconds=7.5,
         public_url="https://bursar.example",
+        secret_files=(),
     )
     assert not settings.embedded
     assert settings.anchor_folders == (tmp_path / "anchors", Path("/elsewhere"))
