@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
@@ -35,8 +35,10 @@ from app.actions.scheduling.background import Background
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.actions.scheduling.slots import Slots, lanes_for
 from app.api.http.application import make_application
+from app.api.http.connections.entrance import Entrance
+from app.api.http.connections.forwarded import TrustedProxies
+from app.api.http.connections.sockets import GuardedProtocol, SocketLimits
 from app.api.http.services import Services
-from app.api.http.sockets import GuardedProtocol, SocketLimits
 from app.engines import LoadedEngines
 from app.engines.files.connect import Limits
 from app.engines.files.made_up_rows import DuckDBMadeUpTables
@@ -158,17 +160,15 @@ class Stores:
 def application(settings: Settings | None = None) -> ASGIApp:
     """The application of one worker process; uvicorn calls it by name."""
     config = settings or Settings.from_environment()
-    GuardedProtocol.limits = SocketLimits(
-        config.header_seconds, config.body_seconds, config.connections_each
-    )
+    proxies, limit = TrustedProxies(config.trusted_proxies), config.connections_each
+    seconds = config.header_seconds, config.body_seconds
+    GuardedProtocol.limits = SocketLimits(*seconds, limit, proxies)
+    stopping = Stopping(config.stop_seconds, config.drain_seconds)
     interface = make_application(
-        lambda: open_services(config), body_bytes_max=config.body_bytes_max
+        lambda: open_services(config, stopping), body_bytes_max=config.body_bytes_max
     )
-    return Site(
-        interface,
-        ROUTES,
-        Sessions(secret_box(config, "sessions", SEALED_LENGTH), config.public_url),
-    )
+    sessions = Sessions(secret_box(config, "sessions", SEALED_LENGTH), config.public_url)
+    return Entrance(Site(interface, ROUTES, sessions), proxies, limit, stopping.is_draining)
 
 
 def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
@@ -178,8 +178,7 @@ def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
 
 
 @asynccontextmanager
-async def open_services(config: Settings) -> AsyncIterator[Services]:
-    stopping = Stopping(config.stop_seconds)
+async def open_services(config: Settings, stopping: Stopping) -> AsyncIterator[Services]:
     stopping.listen()
     stores = Stores(config)
     stores.open_anchors(config)
@@ -189,7 +188,7 @@ async def open_services(config: Settings) -> AsyncIterator[Services]:
     worker.preparing.submit(stores.clear_versions)
     tune_interpreter()
     try:
-        yield worker.services()
+        yield worker.services(stopping.is_draining)
     finally:
         await worker.background.stop()
         for pool in worker.pools:
@@ -232,7 +231,7 @@ class Worker:
         threads = self._planning, self._rehearsing, self._reading, self._verifying
         self.pools = [self.preparing, *self._slots.pools, *(some.pool for some in threads)]
 
-    def services(self) -> Services:
+    def services(self, is_draining: Callable[[], bool]) -> Services:
         stores = self._stores
         replay_account = ReplayAccount(stores.account_entries)
         return Services(
@@ -277,6 +276,7 @@ class Worker:
             choice=self._noise,
             tables=stores.tables,
             readiness=Ready(stores.database),
+            is_draining=is_draining,
         )
 
     def _rehearse_query(self) -> RehearseQuery:

@@ -5,6 +5,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from typing_extensions import override
@@ -112,9 +113,11 @@ class Settings:
     header_seconds: float
     body_seconds: float
     connections_each: int
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
     prepared_bytes_max: int
     body_bytes_max: int
     stop_seconds: float
+    drain_seconds: float
     public_url: str | None
     secret_files: tuple[tuple[str, Path], ...]  # variables that name a file, with the file
 
@@ -169,9 +172,11 @@ class Settings:
             header_seconds=_real(environment, "BURSAR_HEADER_SECONDS", 10.0),
             body_seconds=_real(environment, "BURSAR_BODY_SECONDS", 30.0),
             connections_each=_whole(environment, "BURSAR_CONNECTIONS_EACH", 512, 1, 1_000_000),
+            trusted_proxies=_networks(get("BURSAR_TRUSTED_PROXIES") or ""),
             prepared_bytes_max=_bytes(get("BURSAR_PREPARED_SIZE_MAX") or "64GB"),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
             stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),
+            drain_seconds=float(_whole(environment, "BURSAR_DRAIN_SECONDS", 0, 0, 3600)),
             public_url=(get("BURSAR_PUBLIC_URL") or "").rstrip("/") or None,
             secret_files=environment.secret_files,
         )
@@ -219,6 +224,18 @@ def _check_texts(environment: Mapping[str, str]) -> None:
         size = environment.get(name)
         if size and not _SIZE.fullmatch(size):
             raise SettingsError(f"{name} must be a size such as 1GB.")
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        networks = tuple(ip_network(part.strip()) for part in text.split(",") if text)
+    except ValueError:
+        raise SettingsError(
+            "BURSAR_TRUSTED_PROXIES must be addresses and networks, such as 127.0.0.1,10.0.0.0/24."
+        ) from None
+    if any(network.prefixlen == 0 for network in networks):
+        raise SettingsError("BURSAR_TRUSTED_PROXIES must not trust every address.")
+    return networks
 
 
 def _bytes(size: str) -> int:

@@ -80,7 +80,7 @@ def listen(
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from app.api.http.sockets import GuardedProtocol
+    from app.api.http.connections.sockets import GuardedProtocol
 
     host, port = listener.getsockname()[:2]
     announce(f"http://{host}:{port}")

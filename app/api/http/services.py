@@ -1,5 +1,6 @@
 """Services of the routes: actions and stores, composed in `main.py`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,6 +76,7 @@ class Services:
     choice: ColumnValues
     tables: PublicTables
     readiness: ReadinessCheck
+    is_draining: Callable[[], bool]
 
 
 def services(request: Request) -> Services:
