@@ -18,11 +18,10 @@ _PUBLIC_URL = re.compile(
     r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?/?|https?://\[[0-9a-f:]+\](?::[0-9]{1,5})?/?"
 )
 _PREFIX = "BURSAR_"
-# Variables for other purposes: fault points of the tests, the compose file's password, and the
-# address, key and authority of the client, which people set in the same terminal.
+# Variables for other purposes: fault points of the tests, and the address, key and authority of the
+# client, which people set in the same terminal.
 _OTHERS = {
     "BURSAR_CA",
-    "BURSAR_DATABASE_PASSWORD",
     "BURSAR_FAULT",
     "BURSAR_FAULT_ONCE",
     "BURSAR_KEY",
