@@ -24,7 +24,7 @@ demo: setup ## serve demo data on this machine and print a question to paste
 serve: setup ## serve with the BURSAR_ settings of the environment
 	@$(BIN)/bursard serve
 
-test: lint .venv/spark .venv/oldest .venv/newest .venv/browser .venv/promtool ## check style, types and imports, then run the tests (ARGS= goes to pytest)
+test: lint .venv/spark .venv/oldest .venv/newest .venv/browser .venv/programs ## check style, types and imports, then run the tests (ARGS= goes to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: .venv/development ## in two minutes: style, types, imports, and all tests that start no server
@@ -106,12 +106,13 @@ $(shell test -x $(BIN)/python || rm -f .venv/runtime .venv/development)
 	} || echo 'There is no Chromium on this machine: the tests of the pages will be skipped.' >&2
 	@touch $@
 
-# Prometheus has promtool, for the tests of alert rules and metrics. Without it they are skipped.
-.venv/promtool: | .venv/development
-	@command -v promtool > /dev/null || { \
-	  echo 'Installing promtool for the tests of the alert rules.'; \
-	  apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus > /dev/null; \
-	} || echo 'There is no promtool on this machine: the tests of the alert rules will be skipped.' >&2
+# Caddy for the tests of the proxy, and promtool for those of the monitoring. Without them, and without
+# the means to install them, those tests are skipped, loudly.
+.venv/programs: | .venv/development
+	@command -v caddy > /dev/null && command -v promtool > /dev/null || { \
+	  echo 'Installing Caddy and Prometheus for the tests of the operations guide.'; \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends caddy prometheus > /dev/null; \
+	} || echo 'There is no Caddy or promtool on this machine: some tests will be skipped.' >&2
 	@touch $@
 
 # Apache Spark for the tests of its engine. It is large and needs Java; without Java it is left out,

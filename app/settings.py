@@ -2,8 +2,10 @@
 
 import os
 import re
+import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from typing_extensions import override
@@ -16,11 +18,10 @@ _PUBLIC_URL = re.compile(
     r"https?://[a-z0-9.-]+(?::[0-9]{1,5})?/?|https?://\[[0-9a-f:]+\](?::[0-9]{1,5})?/?"
 )
 _PREFIX = "BURSAR_"
-# Variables for other purposes: fault points of the tests, the compose file's password, and the
-# address, key and authority of the client, which people set in the same terminal.
+# Variables for other purposes: fault points of the tests, and the address, key and authority of the
+# client, which people set in the same terminal.
 _OTHERS = {
     "BURSAR_CA",
-    "BURSAR_DATABASE_PASSWORD",
     "BURSAR_FAULT",
     "BURSAR_FAULT_ONCE",
     "BURSAR_KEY",
@@ -28,6 +29,14 @@ _OTHERS = {
 }
 _OTHERS_PREFIX = "BURSAR_TEST_"
 WORKER_FOLDER = "BURSAR_WORKER_FOLDER"  # a server sets it for its workers
+# Settings that are secret or contain a secret. NAME_FILE may name a file with the value of NAME.
+SECRETS = (
+    "BURSAR_ADMIN_KEY",
+    "BURSAR_DATABASE_URL",
+    "BURSAR_SCRAPE_TOKEN",
+    "BURSAR_SECRET_KEY",
+)
+_SECRET_BYTES_MAX = 65_536
 
 
 class SettingsError(Exception):
@@ -43,6 +52,7 @@ class _Environment(Mapping[str, str]):
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._variables = {name: text for name, text in variables.items() if text}
         self._read: set[str] = set()
+        self.secret_files: tuple[tuple[str, Path], ...] = tuple(self._take_secrets())
 
     @override
     def __getitem__(self, name: str) -> str:
@@ -56,6 +66,19 @@ class _Environment(Mapping[str, str]):
     @override
     def __len__(self) -> int:
         return len(self._variables)
+
+    def _take_secrets(self) -> Iterator[tuple[str, Path]]:
+        """Take the value of each NAME_FILE from its file; yield the names with their files."""
+        for secret in SECRETS:
+            name = f"{secret}_FILE"
+            self._read.add(name)
+            path = self._variables.pop(name, None)
+            if path is None:
+                continue
+            if secret in self._variables:
+                raise SettingsError(f"{secret} and {name} are both set; unset one of them.")
+            self._variables[secret] = _secret_in(Path(path), name)
+            yield name, Path(path).absolute()
 
     def refuse_unknown(self) -> None:
         """Raise SettingsError for a BURSAR_ variable that nothing has read."""
@@ -95,15 +118,18 @@ class Settings:
     header_seconds: float
     body_seconds: float
     connections_each: int
+    trusted_proxies: tuple[IPv4Network | IPv6Network, ...]
     prepared_bytes_max: int
     body_bytes_max: int
     stop_seconds: float
+    drain_seconds: float
     public_url: str | None
     scrape_token: str | None
     log_format: str
     log_level: str
     traces_url: str | None
     worker_folder: Path | None
+    secret_files: tuple[tuple[str, Path], ...]  # variables that name a file, with the file
 
     @property
     def embedded(self) -> bool:
@@ -125,7 +151,7 @@ class Settings:
         return settings
 
     @classmethod
-    def _read(cls, environment: Mapping[str, str]) -> "Settings":
+    def _read(cls, environment: _Environment) -> "Settings":
         get = environment.get
         _check_texts(environment)
         home = Path(get("BURSAR_HOME", ".bursar")).absolute()
@@ -156,16 +182,37 @@ class Settings:
             header_seconds=_real(environment, "BURSAR_HEADER_SECONDS", 10.0),
             body_seconds=_real(environment, "BURSAR_BODY_SECONDS", 30.0),
             connections_each=_whole(environment, "BURSAR_CONNECTIONS_EACH", 512, 1, 1_000_000),
+            trusted_proxies=_networks(get("BURSAR_TRUSTED_PROXIES") or ""),
             prepared_bytes_max=_bytes(get("BURSAR_PREPARED_SIZE_MAX") or "64GB"),
             body_bytes_max=_whole(environment, "BURSAR_BODY_BYTES_MAX", 4 << 20, 1024, 64 << 20),
             stop_seconds=_real(environment, "BURSAR_STOP_SECONDS", 10.0),
+            drain_seconds=float(_whole(environment, "BURSAR_DRAIN_SECONDS", 0, 0, 3600)),
             public_url=(get("BURSAR_PUBLIC_URL") or "").rstrip("/") or None,
             scrape_token=get("BURSAR_SCRAPE_TOKEN") or None,
             log_format=_choice(environment, "BURSAR_LOG_FORMAT", "text", "json"),
             log_level=_choice(environment, "BURSAR_LOG_LEVEL", "info", "debug", "warning", "error"),
             traces_url=get("BURSAR_TRACES_URL") or None,
             worker_folder=Path(get(WORKER_FOLDER, "")) if get(WORKER_FOLDER) else None,
+            secret_files=environment.secret_files,
         )
+
+
+def _secret_in(path: Path, name: str) -> str:
+    """The one line of the file that a variable names. No error quotes the file's content."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
+            raise SettingsError(f"{name} must name a file, not a folder or a device.")
+        with path.open("rb") as file:
+            content = file.read(_SECRET_BYTES_MAX + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "it is no path"
+        raise SettingsError(f"{name} names a file that cannot be read: {reason}.") from None
+    text = content.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", errors="replace")
+    if not text:
+        raise SettingsError(f"{name} names an empty file.")
+    if len(content) > _SECRET_BYTES_MAX or "\ufffd" in text or not text.isprintable():
+        raise SettingsError(f"{name} must name a file with one line of printable text.")
+    return text
 
 
 def _check_texts(environment: Mapping[str, str]) -> None:
@@ -202,6 +249,18 @@ def _check_texts(environment: Mapping[str, str]) -> None:
         size = environment.get(name)
         if size and not _SIZE.fullmatch(size):
             raise SettingsError(f"{name} must be a size such as 1GB.")
+
+
+def _networks(text: str) -> tuple[IPv4Network | IPv6Network, ...]:
+    try:
+        networks = tuple(ip_network(part.strip()) for part in text.split(",") if text)
+    except ValueError:
+        raise SettingsError(
+            "BURSAR_TRUSTED_PROXIES must be addresses and networks, such as 127.0.0.1,10.0.0.0/24."
+        ) from None
+    if any(network.prefixlen == 0 for network in networks):
+        raise SettingsError("BURSAR_TRUSTED_PROXIES must not trust every address.")
+    return networks
 
 
 def _bytes(size: str) -> int:

@@ -4,6 +4,9 @@ Nobody can end a thread that waits for a server that is gone, and Python joins s
 it exits. So the first stop signal starts a clock. When the time is over, the process exits without
 joining any thread. That loses nothing: what the ledger acknowledged is durable, and everything else
 is left as after a crash.
+
+With a drain time the clock starts later. Until then the server still serves, but is not ready any
+more, so that proxies and balancers lead new requests to other servers.
 """
 
 import asyncio
@@ -32,8 +35,10 @@ def _do_nothing() -> None:
 class Stopping:
     """The clock of one process. It uses no lock, because a signal handler starts it."""
 
-    def __init__(self, grace_seconds: float) -> None:
+    def __init__(self, grace_seconds: float, drain_seconds: float = 0.0) -> None:
         self._grace_seconds = grace_seconds
+        self._drain_seconds = drain_seconds
+        self._draining = False
         self._deadline: float | None = None
         self._settled = False
         self._first: Callable[[], object] = _do_nothing
@@ -58,10 +63,31 @@ class Stopping:
         self, handler: Callable[[int, FrameType | None], Any]
     ) -> Callable[[int, FrameType | None], None]:
         def handle(number: int, frame: FrameType | None) -> None:
+            if self._drain_seconds and not self._draining:
+                self._drain(number)
+                return
             self.begin()
             handler(number, frame)
 
         return handle
+
+    def is_draining(self) -> bool:
+        """True from the first stop signal on: proxies should send their requests elsewhere."""
+        return self._draining
+
+    def _drain(self, number: int) -> None:
+        """Go on serving for a while; then send the signal again. Another signal ends the wait."""
+        self._draining = True
+        until = time.monotonic() + self._drain_seconds
+
+        def wait() -> None:
+            while self._deadline is None:
+                if time.monotonic() >= until:
+                    os.kill(os.getpid(), number)
+                    return
+                time.sleep(_LOOK_SECONDS)
+
+        Thread(target=wait, name="drain-clock", daemon=True).start()
 
     def begin(self) -> None:
         if self._deadline is None:

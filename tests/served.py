@@ -5,7 +5,7 @@ The rule uses folder, fixture and parameter, so that it covers new tests without
 
 import pytest
 
-FOLDERS = ("end_to_end/", "recipes/", "cli/", "harness/", "engines/remote/")
+FOLDERS = ("end_to_end/", "recipes/", "cli/", "harness/", "engines/remote/", "operations/")
 FILES = (
     "client/test_own_suite.py",
     "docs/test_fresh_clone.py",

@@ -1,6 +1,7 @@
 """Settings: safe defaults, and an invalid one stops the start by its name."""
 
 import os
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
 import pytest
@@ -49,12 +50,14 @@ def every_variable(home: Path) -> dict[str, str]:
         "BURSAR_PREPARED_SIZE_MAX": "1.5 MiB",
         "BURSAR_BODY_BYTES_MAX": "2048",
         "BURSAR_STOP_SECONDS": "7.5",
+        "BURSAR_DRAIN_SECONDS": "5",
         "BURSAR_PUBLIC_URL": "https://bursar.example/",
         "BURSAR_SCRAPE_TOKEN": "t" * 32,
         "BURSAR_LOG_FORMAT": "json",
         "BURSAR_LOG_LEVEL": "warning",
         "BURSAR_TRACES_URL": "http://127.0.0.1:4318/v1/traces",
         "BURSAR_WORKER_FOLDER": "/run/bursar",
+        "BURSAR_TRUSTED_PROXIES": "127.0.0.1, 10.1.0.0/16,fd00::/8",
     }
 
 
@@ -86,15 +89,22 @@ def test_every_setting_is_read_from_its_variable(tmp_path: Path) -> None:
         header_seconds=5.0,
         body_seconds=7.0,
         connections_each=9,
+        trusted_proxies=(
+            IPv4Network("127.0.0.1/32"),
+            IPv4Network("10.1.0.0/16"),
+            IPv6Network("fd00::/8"),
+        ),
         prepared_bytes_max=1_572_864,
         body_bytes_max=2048,
         stop_seconds=7.5,
+        drain_seconds=5.0,
         public_url="https://bursar.example",
         scrape_token="t" * 32,
         log_format="json",
         log_level="warning",
         traces_url="http://127.0.0.1:4318/v1/traces",
         worker_folder=Path("/run/bursar"),
+        secret_files=(),
     )
     assert not settings.embedded
     assert settings.anchor_folders == (tmp_path / "anchors", Path("/elsewhere"))
@@ -138,6 +148,16 @@ def test_an_environment_of_empty_variables_counts_as_an_empty_one() -> None:
         ("LOG_FORMAT", "xml"),
         ("LOG_LEVEL", "INFO"),
         ("TRACES_URL", "somewhere:4318"),
+        ("DRAIN_SECONDS", "-1"),
+        ("DRAIN_SECONDS", "3601"),
+        ("TRUSTED_PROXIES", "proxy.example"),
+        ("TRUSTED_PROXIES", "unix:/run/proxy.sock"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8"),
+        ("TRUSTED_PROXIES", "10.0.0.1,,10.0.0.2"),
+        ("TRUSTED_PROXIES", "10.0.0.1;10.0.0.2"),
+        ("TRUSTED_PROXIES", "*"),
+        ("TRUSTED_PROXIES", "0.0.0.0/0"),
+        ("TRUSTED_PROXIES", "10.0.0.1,::/0"),
     ],
 )
 def test_an_invalid_value_is_refused_by_its_name(name: str, text: str) -> None:
@@ -176,7 +196,6 @@ def test_variables_of_other_programs_are_ignored() -> None:
         "BURSAR_KEY": "key",
         "BURSAR_CA": "ca.pem",
         "BURSAR_TEST_POSTGRES_URL": "postgresql://x",
-        "BURSAR_DATABASE_PASSWORD": "hush",
         "BURSAR_PRT": "",
     }
     assert Settings.from_environment(others) == Settings.from_environment({})

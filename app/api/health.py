@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from app.api.http.openapi import documented, problems
 from app.api.http.principal import ServicesDep
+from app.errors import StoreUnavailable
 
 router = APIRouter(tags=["health"])
 
@@ -40,5 +41,7 @@ async def healthz() -> Response:
     ),
 )
 def readyz(deps: ServicesDep) -> Response:
+    if deps.is_draining():
+        raise StoreUnavailable("This server is about to stop: send requests to another one.")
     deps.readiness.check()
     return Response('{"status":"ok"}', media_type="application/json")

@@ -7,6 +7,7 @@ import logging.config
 import os
 import signal
 import socket
+import stat
 from collections.abc import Callable, Iterator
 
 from app.cli.opened import make_stores
@@ -63,6 +64,9 @@ def cautions(settings: Settings) -> Iterator[str]:
         )
     if settings.release_grid_ms == 0:
         yield "BURSAR_RELEASE_GRID_MS is 0: response times may reveal something about the data."
+    for name, path in settings.secret_files:
+        if path.stat().st_mode & stat.S_IROTH:
+            yield f"{name}: everybody on this machine may read the file. Run `chmod o-rwx` on it."
 
 
 def own_port(settings: Settings) -> socket.socket:
@@ -97,7 +101,7 @@ def listen(
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from app.api.http.sockets import GuardedProtocol
+    from app.api.http.connections.sockets import GuardedProtocol
 
     host, port = listener.getsockname()[:2]
     announce(f"http://{host}:{port}")

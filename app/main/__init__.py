@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
@@ -26,9 +26,11 @@ from app.actions.scheduling.background import Background
 from app.actions.scheduling.planning_threads import PlanningThreads
 from app.actions.scheduling.slots import Slots, lanes_for
 from app.api.http.application import VERSION, make_application
+from app.api.http.connections.entrance import Entrance
+from app.api.http.connections.forwarded import TrustedProxies
+from app.api.http.connections.sockets import GuardedProtocol, SocketLimits
 from app.api.http.problems import kinds
 from app.api.http.services import Services
-from app.api.http.sockets import GuardedProtocol, SocketLimits
 from app.engines.files.made_up_rows import DuckDBMadeUpTables
 from app.main.stores import Stores
 from app.mechanisms.sampling.system import SystemRandom
@@ -58,11 +60,12 @@ READS_WAITING = 8  # of one analyst: samples, trade-off curves and histories
 def application(settings: Settings | None = None) -> ASGIApp:
     """The application of one worker process; uvicorn calls it by name."""
     config = settings or Settings.from_environment()
-    GuardedProtocol.limits = SocketLimits(
-        config.header_seconds, config.body_seconds, config.connections_each
-    )
+    proxies, limit = TrustedProxies(config.trusted_proxies), config.connections_each
+    seconds = config.header_seconds, config.body_seconds
+    GuardedProtocol.limits = SocketLimits(*seconds, limit, proxies)
+    stopping = Stopping(config.stop_seconds, config.drain_seconds)
     interface = make_application(
-        lambda: open_services(config, telemetry), body_bytes_max=config.body_bytes_max
+        lambda: open_services(config, telemetry, stopping), body_bytes_max=config.body_bytes_max
     )
     pages = [(route.path, method) for route in ROUTES for method in route.methods or ()]
     known = KnownLabels([*interface.routes, *pages], kinds(), [*QUERIES, "stream"])
@@ -70,7 +73,9 @@ def application(settings: Settings | None = None) -> ASGIApp:
         known, config.worker_folder, version=VERSION, traces_url=config.traces_url
     )
     sessions = Sessions(secret_box(config, "sessions", SEALED_LENGTH), config.public_url)
-    return telemetry.observed(Site(interface, ROUTES, sessions), config.release_grid_ms / 1000)
+    site = Site(interface, ROUTES, sessions)
+    entrance = Entrance(site, proxies, limit, stopping.is_draining)
+    return telemetry.observed(entrance, config.release_grid_ms / 1000)
 
 
 def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
@@ -80,8 +85,9 @@ def secret_box(config: Settings, purpose: str, length: int) -> AesSecretBox:
 
 
 @asynccontextmanager
-async def open_services(config: Settings, telemetry: WorkerTelemetry) -> AsyncIterator[Services]:
-    stopping = Stopping(config.stop_seconds)
+async def open_services(
+    config: Settings, telemetry: WorkerTelemetry, stopping: Stopping
+) -> AsyncIterator[Services]:
     stopping.listen()
     stores = Stores(config)
     stores.open_anchors(config)
@@ -91,7 +97,7 @@ async def open_services(config: Settings, telemetry: WorkerTelemetry) -> AsyncIt
     worker.preparing.submit(stores.clear_versions)
     tune_interpreter()
     try:
-        yield worker.services()
+        yield worker.services(stopping.is_draining)
     finally:
         telemetry.stop()
         await worker.background.stop()
@@ -140,7 +146,7 @@ class Worker:
         threads = self._planning, self._rehearsing, self._reading, self._verifying
         self.pools = [self.preparing, *self._slots.pools, *(some.pool for some in threads)]
 
-    def services(self) -> Services:
+    def services(self, is_draining: Callable[[], bool]) -> Services:
         stores = self._stores
         replay_account = ReplayAccount(stores.account_entries)
         return Services(
@@ -187,6 +193,7 @@ class Worker:
             readiness=Ready(stores.database),
             metrics=self._metrics(),
             scrape_token=self._config.scrape_token,
+            is_draining=is_draining,
         )
 
     def _metrics(self) -> ScrapedText:

@@ -29,38 +29,37 @@ class Sessions:
     box: SecretBox
     public_url: str | None = None
 
-    @property
-    def secure(self) -> bool:
-        return (self.public_url or "").startswith("https://")
-
-    @property
-    def name(self) -> str:
+    def name_for(self, request: Request) -> str:
         """A `__Host-` cookie cannot be set by another host of the same site."""
-        return "__Host-bursar" if self.secure else "bursar"
+        return "__Host-bursar" if self._is_secure(request) else "bursar"
 
-    def begin(self, response: Response, key: str) -> None:
+    def begin(self, request: Request, response: Response, key: str) -> None:
         """Set the cookie. Raises SecretUnavailable if this server has no key to seal it."""
         until = int(time.time()) + HOURS * 3600
         sealed = self.box.close(json.dumps({"key": key, "until": until}), ABOUT)
         sealed = sealed.translate(_TO_COOKIE).rstrip("=")
         response.set_cookie(
-            self.name,
+            self.name_for(request),
             sealed,
             max_age=HOURS * 3600,
             path="/",
-            secure=self.secure,
+            secure=self._is_secure(request),
             httponly=True,
             samesite="strict",
         )
 
-    def end(self, response: Response) -> None:
+    def end(self, request: Request, response: Response) -> None:
         response.delete_cookie(
-            self.name, path="/", secure=self.secure, httponly=True, samesite="strict"
+            self.name_for(request),
+            path="/",
+            secure=self._is_secure(request),
+            httponly=True,
+            samesite="strict",
         )
 
     def key_of(self, request: Request) -> str | None:
         """The key in the cookie; None without a cookie that is valid now."""
-        sealed = request.cookies.get(self.name)
+        sealed = request.cookies.get(self.name_for(request))
         if sealed is None:
             return None
         sealed = sealed.translate(_FROM_COOKIE) + "=" * (-len(sealed) % 4)
@@ -81,4 +80,9 @@ class Sessions:
         if self.public_url is not None:
             address = urlsplit(self.public_url)
             return {f"{address.scheme}://{address.netloc}"}
-        return {f"http://{request.headers.get('host', '')}"}
+        return {f"{request.scope['scheme']}://{request.headers.get('host', '')}"}
+
+    def _is_secure(self, request: Request) -> bool:
+        """True if the browser uses TLS: by the configured address, or else by a trusted proxy."""
+        scheme = urlsplit(self.public_url).scheme if self.public_url else request.scope["scheme"]
+        return str(scheme) == "https"

@@ -163,7 +163,7 @@ class Site:
         back = request.url.path if request.method == "GET" else "/"
         if request.method == "GET" and request.url.query:
             back += f"?{request.url.query}"
-        expired = {"expired": "1"} if self._sessions.name in request.cookies else {}
+        expired = {"expired": "1"} if self._sessions.name_for(request) in request.cookies else {}
         address = f"{SIGN_IN}?{urlencode({'next': back, **expired})}"
         if request.headers.get("hx-request") == "true":  # a part of a page: leave the whole page
             return Response(status_code=204, headers={"HX-Redirect": address})

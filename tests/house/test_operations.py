@@ -93,7 +93,11 @@ def must_serve(world: World, entries: int) -> None:
     assert world.spent("people", "ada") == Decimal("0.25")
 
 
-def test_the_page_is_linked_and_its_settings_exist() -> None:
+def test_the_page_is_linked() -> None:
     assert "docs/operations.md" in (CHECKOUT / "README.md").read_text()
+
+
+@pytest.mark.parametrize("page", [PAGE, *PAGE.with_suffix("").glob("*.md")], ids=lambda p: p.stem)
+def test_every_setting_that_a_page_names_exists(page: Path) -> None:
     known = set(re.findall(r"`(BURSAR_[A-Z_]+)`", (CHECKOUT / "docs/settings.md").read_text()))
-    assert set(re.findall(r"`(BURSAR_[A-Z_]+)`", PAGE.read_text())) <= known
+    assert set(re.findall(r"`(BURSAR_[A-Z_]+)`", page.read_text())) <= known

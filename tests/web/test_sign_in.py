@@ -11,7 +11,7 @@ import pytest
 
 from app.store.encryption import AesSecretBox
 from app.web import static_files
-from app.web.session import ABOUT, Sessions
+from app.web.session import ABOUT
 from tests.server import World, made
 from tests.web.signed_in import PAGE, Visitor, text_of
 
@@ -102,14 +102,13 @@ def test_an_expired_or_altered_cookie_is_no_sign_in(live: World) -> None:
     assert cookie.value is not None
     secret = (live.ledger.home / "secret.key").read_text()
     box = AesSecretBox(secret, None, purpose="sessions", length=600)
-    sessions = Sessions(box)
     late = _sealed(box, live.people["ada"].key, time.time() - 1)
     for value in (late, cookie.value[:-3] + "AAA", "nonsense", ""):
         client = live.server.client()
-        client.cookies.set(sessions.name, value)
+        client.cookies.set(cookie.name, value)
         assert client.get("/", headers=PAGE).status_code == 303
     client = live.server.client()
-    client.cookies.set(sessions.name, _sealed(box, live.people["ada"].key, time.time() + 60))
+    client.cookies.set(cookie.name, _sealed(box, live.people["ada"].key, time.time() + 60))
     assert client.get("/", headers=PAGE).status_code == 200
 
 

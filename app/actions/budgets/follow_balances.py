@@ -70,6 +70,7 @@ class FollowBalances:
         self._watchers: set[Watcher] = set()
         self._task: asyncio.Task[None] | None = None
         self._stopped = asyncio.Event()
+        self._looked = asyncio.Event()
         self._head = (-1, 0)
         self._versions: dict[tuple[str, str], int] = {}
         self._looked_at = 0.0  # on the loop's clock
@@ -95,19 +96,20 @@ class FollowBalances:
         pause_seconds: float,
         may_go_on: Callable[[], Awaitable[object]],
     ) -> AsyncIterator[list[BalanceEvent]]:
-        """Events as they come; an empty list after a pause without any.
+        """Events as they come; an empty list at first, and after a pause without any.
 
-        `since` begins with the budgets that have changed since this time. `may_go_on` is called
-        before events are passed on, and raises when the watcher may no longer see them.
+        The first list comes when no later change can be missed. `since` begins with the budgets
+        that have changed since this time. `may_go_on` is called before events are passed on, and
+        raises when the watcher may no longer see them.
         """
         watcher = Watcher(holders)
-        if since is not None:
-            for at, budget in await asyncio.to_thread(self._changes.since, since):
-                event = BalanceEvent(at, budget)
-                if watcher.sees(event):
-                    watcher.put(event)
-        self._add(watcher)
+        looked = self._add(watcher)
         try:
+            await looked.wait()
+            yield []
+            for event in await self._events_since(since):
+                if watcher.sees(event) and event.key not in watcher.waiting:
+                    watcher.put(event)
             while not self._stopped.is_set():
                 with suppress(TimeoutError):
                     await asyncio.wait_for(watcher.woken.wait(), pause_seconds)
@@ -117,16 +119,28 @@ class FollowBalances:
         finally:
             self._watchers.discard(watcher)
 
-    def _add(self, watcher: Watcher) -> None:
+    async def _events_since(self, since: int | None) -> list[BalanceEvent]:
+        if since is None:
+            return []
+        changed = await asyncio.to_thread(self._changes.since, since)
+        return [BalanceEvent(at, budget) for at, budget in changed]
+
+    def _add(self, watcher: Watcher) -> asyncio.Event:
+        """Add a watcher; the event is set once the feed passes on every change from then on."""
         if not self._watchers:
             self._looked_at = asyncio.get_running_loop().time()
         self._watchers.add(watcher)
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._follow())
+            self._looked = asyncio.Event()
+            self._task = asyncio.create_task(self._follow(self._looked))
+        return self._looked
 
-    async def _follow(self) -> None:
+    async def _follow(self, looked: asyncio.Event) -> None:
         """Look at the ledger while somebody watches."""
-        await self._look(first=True)
+        try:
+            await self._look(first=True)
+        finally:
+            looked.set()
         while self._watchers and not self._stopped.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopped.wait(), LOOK_SECONDS)

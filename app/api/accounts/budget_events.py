@@ -64,11 +64,12 @@ async def _lines(
     async def still_valid() -> None:
         await deps.catalogue.principal(key)  # raises when the key is revoked or has expired
 
-    yield f"retry: {RETRY_MILLISECONDS}\n\n"
+    opening = f"retry: {RETRY_MILLISECONDS}\n\n"
     try:
         watched = deps.follow_balances.watch(holders, since, PAUSE_SECONDS, still_valid)
         async for events in watched:
-            yield "".join(map(_text, events)) or ": still here\n\n"
+            yield opening + "".join(map(_text, events)) or ": still here\n\n"
+            opening = ""
     except AppError as error:
         yield f"event: end\ndata: {json.dumps({'detail': error.detail})}\n\n"
 

@@ -1,5 +1,6 @@
 """Services of the routes: actions and stores, composed in `main.py`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,6 +79,7 @@ class Services:
     readiness: ReadinessCheck
     metrics: Metrics
     scrape_token: str | None
+    is_draining: Callable[[], bool]
 
 
 def services(request: Request) -> Services:

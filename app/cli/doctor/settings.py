@@ -37,5 +37,7 @@ def _wrong(variables: dict[str, str]) -> Iterator[str]:
         except SettingsError as error:
             yield str(error)
             named = _NAME.search(str(error))
-            if named is None or left.pop(named[0], None) is None:
+            if named is None or not {named[0], f"{named[0]}_FILE"} & left.keys():
                 return
+            left.pop(named[0], None)
+            left.pop(f"{named[0]}_FILE", None)  # the wrong value may have come from its file

@@ -38,7 +38,7 @@ async def begin(request: Request) -> Response:
         return _page(back, WRONG, 403)
     response = RedirectResponse(_inside(back), status_code=303)
     try:
-        site.sessions.begin(response, key)
+        site.sessions.begin(request, response, key)
     except SecretUnavailable:
         return _page(back, CANNOT_SEAL, 503)
     return response
@@ -47,7 +47,7 @@ async def begin(request: Request) -> Response:
 async def end(request: Request) -> Response:
     response = RedirectResponse(SIGN_IN, status_code=303)
     site: Site = request.scope["site"]
-    site.sessions.end(response)
+    site.sessions.end(request, response)
     return response
 
 

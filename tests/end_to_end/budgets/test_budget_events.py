@@ -4,12 +4,14 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from queue import Empty, Queue
 
 import httpx
 import pytest
 
+from tests.bursard import wait_until
 from tests.conftest import Counts
 from tests.server import Json, Person, World, count, made
 
@@ -105,6 +107,35 @@ def test_a_break_is_caught_up_by_the_last_event_id(world: World) -> None:
         assert budget["spent"]["epsilon"] == 0.3
     reply = world.client("ada").get("/v1/budgets/events", headers={"Last-Event-ID": "x"})
     assert (reply.status_code, reply.json()["type"]) == (422, "/problems/invalid")
+
+
+HELD_LOOKS = """
+import pathlib, time
+from app.store.history.balance_changes import SqlBalanceChanges
+head = SqlBalanceChanges.head
+def held(self):
+    pathlib.Path({entered!r}).touch()
+    while not pathlib.Path({sign!r}).exists():
+        time.sleep(0.01)
+    return head(self)
+SqlBalanceChanges.head = held
+"""
+
+
+def test_a_charge_during_the_first_look_of_a_stream_is_not_missed(world: World) -> None:
+    """The stream is opened, the first look at the ledger hangs, and meanwhile somebody charges."""
+    entered, sign = (world.ledger.folder / name for name in ("entered", "sign"))
+    world.ledger.folder.mkdir(parents=True, exist_ok=True)
+    world.serve(sabotage=HELD_LOOKS.format(entered=str(entered), sign=str(sign)))
+    since = str(time.time_ns() // 1000)
+    with ThreadPoolExecutor() as threads:
+        opening = threads.submit(Stream, world, world.people["ada"].key, since)
+        wait_until(entered.exists, SECONDS, "nobody looks at the ledger")
+        spend(world, "ada", 0.25)
+        sign.touch()
+        stream = opening.result()
+    assert stream.next()[2]["used"] == 0.25
+    stream.close()
 
 
 def test_charges_of_another_server_are_seen(world: World) -> None:

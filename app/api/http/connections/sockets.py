@@ -1,17 +1,20 @@
 """Deadlines and limits of connections, below HTTP: half-sent requests are closed.
 
 A request's headers and its body must each arrive within a time limit. One address has a limited
-number of connections. A sweep once a second closes overdue connections; a timer for each request
-would cost more than the limits themselves.
+number of connections, unless it is a trusted proxy: entrance.py limits its clients. A sweep once a
+second closes overdue connections; a timer for each request would cost more than the limits
+themselves.
 """
 
 from asyncio import BaseTransport
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from app.api.http.connections.forwarded import TrustedProxies
 
 SWEEP_SECONDS = 1.0
 NEVER = float("inf")
@@ -22,6 +25,7 @@ class SocketLimits:
     header_seconds: float = 10.0
     body_seconds: float = 30.0
     connections_each: int = 512
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -42,7 +46,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._address = self.client[0] if self.client else ""
         self._due = self.loop.time() + self.limits.header_seconds
         self._open[self._address] += 1
-        if self._open[self._address] > self.limits.connections_each:
+        crowded = self._open[self._address] > self.limits.connections_each
+        if crowded and not self.limits.proxies.include(self._address):
             self.transport.close()
         elif not GuardedProtocol._sweeping:
             GuardedProtocol._sweeping = True
