@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # compiling the app in each would take longer than loading it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo serve test check unit audit lint bench plots pictures docs lock clean
+.PHONY: help setup demo serve test check unit audit image lint bench plots pictures docs lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -36,6 +36,10 @@ unit: .venv/development
 
 audit: .venv/development ## long statistical and crash runs: a table, and build/audit.json (takes long)
 	@AUDIT_RUNS=$(AUDIT_RUNS) $(BIN)/python -m pytest -p tests.audit -m invariant --timeout 3600 $(ARGS)
+
+image: .venv/development ## build the image's steps in a clean system, and serve from it (root and debootstrap, or Docker)
+	@command -v debootstrap > /dev/null || apt-get install -y -qq debootstrap > /dev/null || true
+	@$(BIN)/python -m pytest -m audit --durations=5 tests/operations/test_image.py
 
 lint: .venv/development ## check style, types and imports
 	@$(BIN)/ruff format --check .
