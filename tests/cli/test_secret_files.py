@@ -37,7 +37,7 @@ def test_the_content_of_a_file_is_the_value(tmp_path: Path, name: str, end: str)
     )
     plain = Settings.from_environment({name: value})
     assert from_file.secret_files == ((f"{name}_FILE", tmp_path / name.lower()),)
-    for member in ("admin_key", "database_url", "secret_key"):
+    for member in ("admin_key", "database_url", "scrape_token", "secret_key"):
         assert getattr(from_file, member) == getattr(plain, member)
 
 

@@ -16,12 +16,6 @@ from tests.house.documentation import section
 
 TOP = Path(__file__).resolve().parents[2]
 PAGE = TOP / "docs" / "operations" / "containers.md"
-# Parts of the measurements, which the compose file already mounts and sets.
-AWAITED = {
-    "BURSAR_SCRAPE_TOKEN_FILE",
-    "./docs/monitoring/alerts.yml",
-    "./docs/monitoring/board.json",
-}
 Json = dict[str, Any]
 
 
@@ -92,7 +86,7 @@ def test_every_mounted_file_exists_and_is_read_only(name: str) -> None:
             assert source in volumes
             continue
         assert options == "ro", mount
-        if source not in AWAITED | {"./data"}:
+        if source != "./data":
             assert (TOP / source).exists(), mount
 
 
@@ -143,7 +137,6 @@ def test_the_commands_of_the_page_make_secrets_with_which_the_service_starts(
     environment = {
         name: str(text).replace("/run/secrets", str(folder))
         for name, text in SERVICES["bursar"]["environment"].items()
-        if name not in AWAITED
     }
     settings = Settings.from_environment(environment)
     assert settings.database_url.startswith("postgresql+psycopg://bursar:")
@@ -160,8 +153,7 @@ def test_prometheus_accepts_its_configuration(tmp_path: Path) -> None:
     folder = TOP / "docs" / "monitoring"
     (tmp_path / "scrape_token").write_text("token")
     text = (folder / "prometheus.yml").read_text().replace("/run/secrets", str(tmp_path))
-    alerts = folder / "alerts.yml"
-    (tmp_path / "alerts.yml").write_text(alerts.read_text() if alerts.exists() else "groups: []")
+    (tmp_path / "alerts.yml").write_text((folder / "alerts.yml").read_text())
     for content, accepted in ((text, True), (text.replace("job_name", "jobname"), False)):
         (tmp_path / "prometheus.yml").write_text(content)
         done = subprocess.run(

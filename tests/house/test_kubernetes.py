@@ -11,7 +11,6 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from app.settings import Settings
-from tests.house.test_containers import AWAITED
 
 TOP = Path(__file__).resolve().parents[2]
 FOLDER = TOP / "docs" / "kubernetes"
@@ -126,14 +125,10 @@ def test_the_service_starts_with_the_settings_and_the_secret(tmp_path: Path) -> 
     pod = PODS["servers"]["spec"]
     mounts = {mount["name"]: mount["mountPath"] for mount in pod["containers"][0]["volumeMounts"]}
     environment = {
-        name: text.replace(mounts["secrets"], str(tmp_path))
-        for name, text in configured().items()
-        if name not in AWAITED
+        name: text.replace(mounts["secrets"], str(tmp_path)) for name, text in configured().items()
     }
     settings = Settings.from_environment(environment)
     files = {path.name for _, path in settings.secret_files}
-    awaited = {name for name in AWAITED if name.endswith("_FILE")}
-    files |= {Path(configured()[name]).name for name in awaited}
     assert files == {path.removeprefix("secrets/") for path in secret["files"]}
     assert settings.public_url is not None
     grace = pod["terminationGracePeriodSeconds"]
