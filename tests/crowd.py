@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from tests.bursard import Server
 from tests.server import Json
 
-
 REOPENED_MAX = 3  # by one client
 
 
