@@ -12,7 +12,17 @@ from pathlib import Path
 
 import psycopg
 
-from benchmarks import charged_count, charges, choices, crowding, graphs, questions, ranks, scale
+from benchmarks import (
+    charged_count,
+    charges,
+    choices,
+    crowding,
+    graphs,
+    questions,
+    ranks,
+    scale,
+    scraping,
+)
 from benchmarks.harness.servers import TOP
 from benchmarks.harness.table import Row, write
 from tests.postgres import PostgresServer
@@ -59,6 +69,7 @@ def main() -> None:
             for row in chain(
                 charged_count.measure_slots(Path(folder) / "slots"),
                 crowding.measure(Path(folder) / "crowding"),
+                scraping.measure(Path(folder)),
             ):
                 print(row.line(), flush=True)
                 rows.append(row)

@@ -64,8 +64,8 @@ def measure(store: str, folder: Path, url: str | None) -> Iterator[Row]:
     database = Database(url or f"sqlite:///{folder / 'charges.db'}")
     migrate(database)
     install(database)
-    books = [_book(database, name, "pure", count) for name, count in HISTORIES.items()]
-    books.append(_book(database, "renyi", "renyi", 0))
+    books = [book_with_entries(database, name, "pure", count) for name, count in HISTORIES.items()]
+    books.append(book_with_entries(database, "renyi", "renyi", 0))
     if not database.is_sqlite:  # fresh plans, as in a ledger that grew to this size
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as one:
             one.exec_driver_sql("VACUUM ANALYZE")
@@ -125,7 +125,7 @@ async def _charge(
     return spent
 
 
-def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
+def book_with_entries(database: Database, name: str, currency: str, entries: int) -> Kept:
     """A book with a history of this many charges and entries."""
     book_id, dataset_id = new_id("b"), new_id("d")
     version = Version(new_id("v"), 1, "-", "-")
@@ -134,6 +134,20 @@ def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
     with database.writing() as connection:
         connection.execute(
             insert(tables.books).values(id=book_id, seq=0, head=FIRST_PREVIOUS, last_at=0, celled=0)
+        )
+        connection.execute(
+            insert(tables.datasets).values(
+                id=dataset_id,
+                name=name,
+                folded=name,
+                description="",
+                book_id=book_id,
+                card=CARD.model_dump_json(),
+                source="{}",
+                version_id=version.id,
+                closed=0,
+                created_at=0,
+            )
         )
     budgets = SqlBudgets(database, Administration(database))
     delta = Decimal(0) if currency == "pure" else Decimal("1e-6")
