@@ -22,6 +22,7 @@ from benchmarks import (
     questions,
     ranks,
     scale,
+    scraping,
 )
 from benchmarks.harness.servers import TOP
 from benchmarks.harness.table import Row, write
@@ -72,6 +73,7 @@ def main() -> None:
             for row in chain(
                 charged_count.measure_slots(Path(folder) / "slots"),
                 crowding.measure(Path(folder) / "crowding"),
+                scraping.measure(Path(folder)),
             ):
                 print(row.line(), flush=True)
                 rows.append(row)

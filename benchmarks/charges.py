@@ -72,8 +72,8 @@ def measure(store: str, folder: Path, url: str | None) -> Iterator[Row]:
     database = Database(url or f"sqlite:///{folder / 'charges.db'}")
     migrate(database)
     install(database)
-    books = [_book(database, name, "pure", count) for name, count in HISTORIES.items()]
-    books.append(_book(database, "renyi", "renyi", 0))
+    books = [book_with_entries(database, name, "pure", count) for name, count in HISTORIES.items()]
+    books.append(book_with_entries(database, "renyi", "renyi", 0))
     if not database.is_sqlite:  # fresh plans, as in a ledger that grew to this size
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as one:
             one.exec_driver_sql("VACUUM ANALYZE")
@@ -137,7 +137,7 @@ def dataset_name(history: str) -> str:
     return history.replace(" ", "-").replace("^", "-")
 
 
-def _book(database: Database, name: str, currency: str, entries: int) -> Kept:
+def book_with_entries(database: Database, name: str, currency: str, entries: int) -> Kept:
     """A book with a history of this many charges and entries."""
     book_id, dataset_id = new_id("b"), new_id("d")
     version = Version(new_id("v"), 1, "-", "-")

@@ -9,6 +9,7 @@ from app.telemetry.traces import Traces
 NOTHING = nullcontext()
 LANES = ("quick", "short", "long", "learner")
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)  # upper ends of the buckets
+BUCKETS = tuple(("batches", str(size)) for size in BATCH_SIZES)
 # Counts without a label, and the labels of the others.
 PLAIN = ("charges", "answers", "repeats", "forfeits", "voids", "asks", "orders")
 LABELS = {
@@ -50,8 +51,8 @@ class WorkerObserver:
 
     def batch(self, orders: int) -> None:
         """Count a batch of the writer by its size."""
-        self.count("batches", str(1 << (orders - 1).bit_length()))
-        self.count("orders", "", orders)
+        self._counters.add(BUCKETS[(orders - 1).bit_length()])
+        self._counters.add(("orders", ""), orders)
 
     def span(self, name: str) -> AbstractContextManager[object]:
         return NOTHING if self._traces is None else self._traces.span(name)

@@ -7,7 +7,7 @@ duration is rounded up to the time grid.
 import logging
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 from time import monotonic
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.names import new_request_id
 from app.ports.telemetry import REQUEST, RequestNotes
 from app.telemetry.counters import Counters
-from app.telemetry.observer import OTHER, UNMATCHED
+from app.telemetry.observer import OTHER, STATUS_CLASSES, UNMATCHED
 from app.telemetry.traces import Traces, finish
 
 HEADER = b"bursar-request-id"
@@ -43,56 +43,79 @@ class Observed:
         self._literal = frozenset(path for path, _ in routes if "{" not in path)
         self._grid_seconds = grid_seconds or GRID_SECONDS
         self._traces = traces
+        self._logs = _log.isEnabledFor(logging.DEBUG)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        notes = RequestNotes(_request_id(scope))
-        REQUEST.set(notes)
-        if self._traces is None:
-            await self._observe(scope, receive, send, notes)
+        if self._traces is not None:
+            await self._trace(self._traces, scope, receive, send)
             return
-        method = scope["method"] if scope["method"] in METHODS else OTHER
-        with self._traces.request(method, notes.id) as span:
-            route, _, status = await self._observe(scope, receive, send, notes)
-            finish(span, method, route, status)
-
-    async def _observe(
-        self, scope: Scope, receive: Receive, send: Send, notes: RequestNotes
-    ) -> tuple[str, str, int]:
-        began, status = monotonic(), 500
-
-        async def send_with_id(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (HEADER, notes.id.encode())]
-            await send(message)
-
+        seen = _Seen(_request_id(scope), send)
+        REQUEST.set(seen)
         try:
-            await self._application(scope, receive, send_with_id)
+            await self._application(scope, receive, seen.send_with_id)
         finally:
-            route, method = self._route_of(scope)
-            self._counters.add(("requests", route, method, f"{status // 100}xx"))
-            if notes.problem is not None and status >= 400:
-                self._counters.add(("refusals", notes.problem))
-            if _log.isEnabledFor(logging.DEBUG):
-                taken = math.ceil((monotonic() - began) / self._grid_seconds) * self._grid_seconds
-                facts = {"route": route, "method": method, "status": status}
-                _log.debug("request", extra={**facts, "duration_ms": round(taken * 1000)})
-        return route, method, status
+            self._count(scope, seen)
+
+    async def _trace(self, traces: Traces, scope: Scope, receive: Receive, send: Send) -> None:
+        seen = _Seen(_request_id(scope), send)
+        REQUEST.set(seen)
+        method = scope["method"] if scope["method"] in METHODS else OTHER
+        with traces.request(method, seen.id) as span:
+            try:
+                await self._application(scope, receive, seen.send_with_id)
+            finally:
+                self._count(scope, seen)
+                finish(span, method, self._route_of(scope)[0], seen.status)
+
+    def _count(self, scope: Scope, seen: "_Seen") -> None:
+        route, method = self._route_of(scope)
+        self._counters.add(("requests", route, method, STATUS_CLASSES[seen.status // 100 - 1]))
+        if seen.problem is not None and seen.status >= 400:
+            self._counters.add(("refusals", seen.problem))
+        if self._logs:
+            self._log(route, method, seen.status, monotonic() - seen.began)
+
+    def _log(self, route: str, method: str, status: int, seconds: float) -> None:
+        taken = math.ceil(seconds / self._grid_seconds) * self._grid_seconds
+        facts = {"route": route, "method": method, "status": status}
+        _log.debug("request", extra={**facts, "duration_ms": round(taken * 1000)})
 
     def _route_of(self, scope: Scope) -> tuple[str, str]:
         """Template and method, both from the routes of this application."""
-        found, path, method = scope.get("route"), scope["path"], scope["method"]
-        route = path if found is None and path in self._literal else getattr(found, "path", None)
-        if route is None:
+        matched = scope.get("route")
+        if matched is not None:
+            route, method = str(matched.path), scope["method"]
+        elif scope["path"] in self._literal:
+            route, method = scope["path"], scope["method"]
+        else:
             return UNMATCHED, OTHER
         return (route, method) if (route, method) in self._routes else (route, OTHER)
 
 
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
+
+
+class _Seen(RequestNotes):
+    """A request while it is handled."""
+
+    __slots__ = ("_send", "began", "status")
+
+    def __init__(self, request_id: str, send: Send) -> None:
+        self.id = request_id
+        self.analyst_id = None
+        self.problem = None
+        self.began = monotonic()
+        self.status = 500
+        self._send = send
+
+    def send_with_id(self, message: Message) -> Awaitable[None]:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            message["headers"] = [*message.get("headers", ()), (HEADER, self.id.encode())]
+        return self._send(message)
 
 
 def _request_id(scope: Scope) -> str:

@@ -2,7 +2,7 @@
 
     pip download --no-deps statsmodels==0.15.0
     unzip statsmodels-0.15.0-*.whl 'statsmodels/datasets/randhie/src/*'
-    python -m benchmarks.make_rand_hie statsmodels/datasets/randhie/src/randhie.csv
+    python -m benchmarks.harness.make_rand_hie statsmodels/datasets/randhie/src/randhie.csv
 
 The package says of the data: "This is in the public domain." 24 of its 45 columns are kept, under
 readable names. Age is truncated to whole years and dollars to cents. Where the study filled a yes
