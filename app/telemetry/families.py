@@ -96,13 +96,15 @@ def budgets(accounts: list[tuple[str, Kept]]) -> Iterator[Metric]:
     yield from (info, *families, changes)
 
 
-def ledger(figures: LedgerFigures | None) -> Iterator[Metric]:
+def ledger(figures: LedgerFigures | None, workers: Workers) -> Iterator[Metric]:
     up = GaugeMetricFamily("bursar_ledger_up", "1 if the ledger could be read for this scrape.")
     up.add_metric([], float(figures is not None))
     yield up
     if figures is None:
         return
-    yield _one("bursar_charging_stopped", "1 if the ledger refuses all charges.", figures.stopped)
+    # A worker whose own commits are missing stops before the ledger says so.
+    stopped = figures.stopped or any(values["stopped"] for values in workers.state.values())
+    yield _one("bursar_charging_stopped", "1 if the ledger refuses all charges.", stopped)
     yield CounterMetricFamily(
         "bursar_ledger_entries", "Entries in all books of the ledger.", value=figures.entries
     )

@@ -78,7 +78,7 @@ class _Scrape(Collector):
         except StoreUnavailable:
             figures = None
         yield families.build_info(build.version, build.python, build.store)
-        yield from families.ledger(figures)
+        yield from families.ledger(figures, workers)
         if figures is not None:
             shown = [(name, self._figures(account)) for name, account in figures.accounts]
             self._kept = {kept.account.id: kept for _, kept in shown}

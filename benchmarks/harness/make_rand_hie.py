@@ -14,7 +14,7 @@ from pathlib import Path
 
 import duckdb
 
-TARGET = Path(__file__).parents[1] / "app" / "demo" / "rand_hie.parquet"
+TARGET = Path(__file__).parents[2] / "app" / "demo" / "rand_hie.parquet"
 
 _KEPT = """
 SELECT

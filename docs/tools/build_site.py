@@ -21,7 +21,8 @@ from typing_extensions import override
 DOCS = Path(__file__).resolve().parents[1]
 TOP = DOCS.parent
 BUILD = TOP / "build"
-LEFT_OUT = {".py", ".yml", ".pyc"}
+LEFT_OUT = {".py", ".pyc"}
+SETTINGS = DOCS / "mkdocs.yml"
 OUTSIDE = re.compile(r"(?:https?:)?//", re.IGNORECASE)
 CSS_LOAD = re.compile(r"(?:@import\s+|url\()\s*[\"']?([^\"')\s;]+)", re.IGNORECASE)
 # Attributes by which a page loads a file at once; `href` of <a> is a link.
@@ -76,7 +77,7 @@ def copy_pages(folder: Path) -> None:
         *TOP.glob("*.md"),
         TOP / "LICENSE",
     ]:
-        if path.is_file() and path.suffix not in LEFT_OUT and "__pycache__" not in path.parts:
+        if path.is_file() and path != SETTINGS and path.suffix not in LEFT_OUT:
             copy = folder / path.relative_to(TOP)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, copy)
@@ -143,7 +144,7 @@ def build(build_folder: Path = BUILD) -> Path:
     shutil.rmtree(source, ignore_errors=True)
     shutil.rmtree(site, ignore_errors=True)
     copy_pages(source / "pages")
-    settings = (DOCS / "mkdocs.yml").read_text(encoding="utf-8")
+    settings = SETTINGS.read_text(encoding="utf-8")
     configuration = source / "mkdocs.yml"
     configuration.write_text(f"{settings}nav: {json.dumps(contents())}\n", encoding="utf-8")
     program = Path(sys.executable).with_name("zensical")

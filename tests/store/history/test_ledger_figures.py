@@ -7,6 +7,7 @@ from sqlalchemy import event
 
 from app.store.connect import Database
 from app.store.history.ledger_figures import SqlLedgerFigures
+from tests.end_to_end.telemetry.exposition import value
 from tests.server import World, ask, count, made, new_key
 
 
@@ -57,3 +58,9 @@ def test_an_account_that_has_not_changed_is_not_read_again(
     third = {account.holder: account for _, account in reader.read(100).accounts}
     assert third["bob"] is first["bob"]
     assert third["ada"].version == first["ada"].version + 1
+
+
+def test_a_ledger_that_was_stopped_is_shown_as_stopped(world: World, database: Database) -> None:
+    world.ledger.change("UPDATE installation SET standing = standing + 1")
+    assert SqlLedgerFigures(database).read(100).stopped
+    assert value(world.admin.get("/metrics").text, "bursar_charging_stopped") == 1
