@@ -227,9 +227,13 @@ def test_every_worker_shows_the_counts_of_all(two_workers: World) -> None:
     for _ in range(10):
         with httpx.Client(base_url=server.url, headers={"Authorization": f"Bearer {key}"}) as one:
             made(ask(one, count("people", 0.01, fresh=True), new_key()))
+    asked = {"route": "/v1/queries", "method": "POST", "status": "2xx"}
+    # A request is counted right after its reply.
+    wait_until(
+        lambda: total(scrape(server), "bursar_requests_total", **asked) == 10, 30, "not all counted"
+    )
     texts = each_worker(server.url, lambda client: client.get("/metrics").text)
     assert {value(text, "bursar_charges_total") for text in texts} == {10}
-    asked = {"route": "/v1/queries", "method": "POST", "status": "2xx"}
     assert {value(text, "bursar_requests_total", **asked) for text in texts} == {10}
     assert {total(text, "bursar_budget_changes_total", holder="ada") for text in texts} == {11}
     assert all(value(text, "bursar_workers") == 2 for text in texts)
