@@ -22,11 +22,14 @@ CountName = tuple[str, ...]
 
 
 class CountLayout:
-    """The place of each number in a worker's file: first its state, then its counts."""
+    """The place of each number in a worker's file: first its state, then its counts.
+
+    Counts are sorted: every worker of a server must find the same numbers in the same places.
+    """
 
     def __init__(self, state: Sequence[str], counts: Sequence[CountName]) -> None:
         self.state = tuple(state)
-        self.counts = tuple(dict.fromkeys(counts))
+        self.counts = tuple(sorted(set(counts)))
         self.places = {name: len(state) + i for i, name in enumerate(self.counts)}
 
     @property

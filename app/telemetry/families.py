@@ -175,16 +175,10 @@ def state(workers: Workers) -> Iterator[Metric]:
         name: GaugeMetricFamily(shown, text, labels=["worker"])
         for name, (shown, text, _) in STATE.items()
     }
-    processor = CounterMetricFamily(
-        "process_cpu_seconds",
-        "Processor time of the worker, in whole seconds.",
-        labels=["worker"],
-    )
     for number, values in workers.state.items():
-        processor.add_metric([str(number)], values["processor_seconds"])
         for name, family in families.items():
             family.add_metric([str(number)], values[name] / STATE[name][2])
-    yield from (*families.values(), processor)
+    yield from families.values()
 
 
 def build_info(version: str, python: str, store: str) -> Metric:

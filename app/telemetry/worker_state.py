@@ -1,6 +1,7 @@
 """The state of a worker, written once a second where every scrape can read it.
 
-Processor time and memory are rounded, because finer figures would show how long private work took.
+Memory is rounded, and processor time is left out: it would show how long private work took, more
+finely than slots do.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ PARTS = (
     "feed_lag_ms",
     "stopped",
 )
-STATE = (*PARTS, "beat_at", "started_at", "processor_seconds", "memory_bytes", "open_files")
+STATE = (*PARTS, "beat_at", "started_at", "memory_bytes", "open_files")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _log = logging.getLogger("bursar.worker")
 
@@ -92,7 +93,6 @@ class Heartbeat:
 def _process() -> dict[str, int]:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return {
-        "processor_seconds": int(usage.ru_utime + usage.ru_stime),
         "memory_bytes": -(-_memory(usage.ru_maxrss) // MEMORY_STEP) * MEMORY_STEP,
         "open_files": _open_files(),
     }

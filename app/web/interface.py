@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import unquote, urlencode
 
 import anyio
 from starlette.types import ASGIApp, Message, Scope
@@ -55,7 +55,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Interface:
-    """Calls of one person. `client` is the address that asks, as the server sees it."""
+    """Calls of one person. `client` is the address that asks, as the server sees it.
+
+    Paths are percent-encoded, as in a request.
+    """
 
     app: ASGIApp
     key: str
@@ -144,8 +147,8 @@ class Interface:
             "http_version": "1.1",
             "scheme": "http",
             "method": method,
-            "path": path,
-            "raw_path": quote(path).encode(),
+            "path": unquote(path),
+            "raw_path": path.encode(),
             "root_path": "",
             "query_string": query.encode(),
             "headers": [(name.encode(), value.encode()) for name, value in sent.items()],

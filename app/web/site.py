@@ -81,7 +81,7 @@ class Visit:
         return _fields(self.request.url.query)
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        shown = {"person": self.person, "address": self.request.url.path, **values}
+        shown = {"person": self.person, "address": encoded_path(self.request), **values}
         shown["since"] = time.time_ns() // 1000 - DRAWN_MICROSECONDS
         return rendering.page(template, shown, status)
 
@@ -160,7 +160,7 @@ class Site:
 
     def _sign_in_again(self, request: Request) -> Response:
         """Ask for the key, and come back. A form is not sent again by itself."""
-        back = request.url.path if request.method == "GET" else "/"
+        back = encoded_path(request) if request.method == "GET" else "/"
         if request.method == "GET" and request.url.query:
             back += f"?{request.url.query}"
         expired = {"expired": "1"} if self._sessions.name_for(request) in request.cookies else {}
@@ -215,6 +215,11 @@ def _fields(text: str) -> Form:
     for name, value in pairs:
         fields.setdefault(name, []).append(value)
     return fields
+
+
+def encoded_path(request: Request) -> str:
+    """The path of a request, percent-encoded again, so that it can stand in a link."""
+    return quote(request.scope["path"], safe="/*:")
 
 
 def segment(text: str) -> str:

@@ -157,15 +157,6 @@ ROWS: dict[str, tuple[Chart, ...]] = {
             "s",
         ),
         Chart(
-            "Processors in use",
-            (
-                Line(
-                    'sum by (instance, worker) (rate(process_cpu_seconds_total{job="bursar"}[5m]))',
-                    "{{instance}} worker {{worker}}",
-                ),
-            ),
-        ),
-        Chart(
             "Memory",
             (
                 Line(

@@ -105,3 +105,10 @@ def test_folders_are_private_and_only_those_of_ended_servers_are_removed(tmp_pat
     new.remove()
     running.remove()
     assert not running.path.exists()
+
+
+def test_the_order_in_which_a_worker_lists_its_counts_does_not_matter() -> None:
+    names = [("requests", "GET"), ("requests", "HEAD"), ("charges", "")]
+    layouts = [CountLayout(["beat"], order) for order in (names, names[::-1], names * 2)]
+    assert len({layout.counts for layout in layouts}) == 1
+    assert layouts[0].places == layouts[1].places == layouts[2].places

@@ -1,11 +1,13 @@
 """Pages over HTTP, on both stores: what each shows, and what its forms do."""
 
+import html
 import json
 import re
+from urllib.parse import quote
 
 import pytest
 
-from tests.server import World, made
+from tests.server import World, made, new_key
 from tests.web.signed_in import Visitor, field_of, text_of
 
 MARKUP = '<img src=x onerror=alert(1)> & "quotes"'
@@ -262,3 +264,21 @@ def test_mechanisms_side_by_side_name_their_noise(live: World) -> None:
     shown = text_of(Visitor.of(live, "ada").page("/datasets/people/ask", **form))
     assert "noisy max (gumbel)" in shown
     assert "permute and flip" in shown
+
+
+ODD = ["Jo Ann", "50%", "\u017elu\u0165", "a+b", "x?y=1", "x#y", "A&B"]
+
+
+def test_people_and_datasets_with_odd_names_have_pages(world: World) -> None:
+    admin = Visitor.of(world, "admin")
+    for name in ODD:
+        reply = admin.post("/people", name=name, role="analyst", request_key=new_key())
+        assert reply.status_code == 303, (name, reply.text)
+        assert name in html.unescape(admin.page(reply.headers["location"])), name
+        quoted = quote(name, safe="")
+        world.grant("people", quoted, 1)
+        path = f"/datasets/people/budgets/{quoted}"
+        shown = admin.page(path)
+        assert f"{name} on people" in text_of(shown)
+        assert f'data-live="{path}"' in shown
+    assert admin.get("/people/nobody").status_code == 404

@@ -206,3 +206,7 @@ def test_unknown_addresses_are_pages_for_people_and_json_for_programs(live: Worl
     assert client.get("/nothing").headers["content-type"] == "application/problem+json"
     assert client.get("/problems").headers["content-type"] == "application/json"
     assert "text/html" in client.get("/problems", headers=PAGE).headers["content-type"]
+
+
+def test_a_live_page_with_a_wrong_start_is_refused(live: World) -> None:
+    assert Visitor.of(live, "vera").get("/live", since="x").status_code == 422

@@ -19,6 +19,7 @@ LOOK_SECONDS = 0.25
 # Servers may commit in another order than that of their times. So each look goes back this far,
 # and versions that are known are left out.
 OVERLAP_MICROSECONDS = 10_000_000
+RIGHTS_SECONDS = 2.0  # how often a quiet watcher's rights are read again
 WAITING_MAX = 2_000  # budgets that wait for one watcher
 
 
@@ -55,7 +56,8 @@ class Watcher:
         self.woken.set()
 
     def take(self) -> list[BalanceEvent]:
-        events = list(self.waiting.values())
+        """The events that wait, as far as the watcher still sees them."""
+        events = [event for event in self.waiting.values() if self.sees(event)]
         self.waiting.clear()
         self.woken.clear()
         return events
@@ -91,18 +93,18 @@ class FollowBalances:
 
     async def watch(
         self,
-        holders: tuple[str, ...] | None,
+        visible_holders: Callable[[], Awaitable[tuple[str, ...] | None]],
         since: int | None,
         pause_seconds: float,
-        may_go_on: Callable[[], Awaitable[object]],
     ) -> AsyncIterator[list[BalanceEvent]]:
         """Events as they come; an empty list at first, and after a pause without any.
 
         The first list comes when no later change can be missed. `since` begins with the budgets
-        that have changed since this time. `may_go_on` is called before events are passed on, and
-        raises when the watcher may no longer see them.
+        that have changed since this time. `visible_holders` is asked before events are passed on,
+        and every few seconds: the holders that the watcher may see now, or None for all. It raises
+        when the watcher may see none any more.
         """
-        watcher = Watcher(holders)
+        watcher = Watcher(await visible_holders())
         looked = self._add(watcher)
         try:
             await looked.wait()
@@ -110,12 +112,19 @@ class FollowBalances:
             for event in await self._events_since(since):
                 if watcher.sees(event) and event.key not in watcher.waiting:
                     watcher.put(event)
+            quiet = 0.0
             while not self._stopped.is_set():
+                wait = min(RIGHTS_SECONDS, pause_seconds - quiet)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(watcher.woken.wait(), pause_seconds)
-                if not self._stopped.is_set():
-                    await may_go_on()
-                    yield watcher.take()
+                    await asyncio.wait_for(watcher.woken.wait(), wait)
+                if self._stopped.is_set():
+                    return
+                watcher.holders = await visible_holders()
+                events = watcher.take()
+                quiet += wait
+                if events or quiet >= pause_seconds:
+                    quiet = 0.0
+                    yield events
         finally:
             self._watchers.discard(watcher)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.access import Principal, Role
+from app.access import Role
 from app.actions.budgets.follow_balances import BalanceEvent
 from app.api.budgets import shown_budget
 from app.api.http.entity_tags import etag
@@ -41,10 +41,10 @@ async def watch_budgets(
     """Server-sent events (`text/event-stream`): a budget after each change, as `GET /v1/budgets`
     shows it, with its ETag. You see your own budgets and your groups'; viewers and administrators
     see all. Several changes in a moment may come as one. After a break, send `Last-Event-ID`: the
-    first events are then the budgets that have changed since. The stream ends when the key is
-    revoked, and when the server stops."""
+    first events are then the budgets that have changed since. Your rights are read again for every
+    event. The stream ends when the key is revoked, and when the server stops."""
     since = _since(last_event_id)
-    lines = _lines(deps, principal, token(request), since)
+    lines = _lines(deps, token(request), since)
     return StreamingResponse(lines, media_type="text/event-stream")
 
 
@@ -56,17 +56,15 @@ def _since(last_event_id: str | None) -> int | None:
     return int(last_event_id)
 
 
-async def _lines(
-    deps: Services, principal: Principal, key: str | None, since: int | None
-) -> AsyncIterator[str]:
-    holders = principal.holders if principal.role is Role.ANALYST else None
-
-    async def still_valid() -> None:
-        await deps.catalogue.principal(key)  # raises when the key is revoked or has expired
+async def _lines(deps: Services, key: str | None, since: int | None) -> AsyncIterator[str]:
+    async def visible_holders() -> tuple[str, ...] | None:
+        """Raises when the key is revoked or has expired."""
+        now = await deps.catalogue.principal(key)
+        return now.holders if now.role is Role.ANALYST else None
 
     opening = f"retry: {RETRY_MILLISECONDS}\n\n"
     try:
-        watched = deps.follow_balances.watch(holders, since, PAUSE_SECONDS, still_valid)
+        watched = deps.follow_balances.watch(visible_holders, since, PAUSE_SECONDS)
         async for events in watched:
             yield opening + "".join(map(_text, events)) or ": still here\n\n"
             opening = ""

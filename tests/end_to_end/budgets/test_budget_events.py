@@ -158,6 +158,38 @@ def test_a_revoked_key_ends_its_stream(world: World) -> None:
         assert stream.ended.wait(SECONDS)
 
 
+def test_a_stream_follows_the_rights_of_its_reader(world: World) -> None:
+    """A viewer becomes an analyst, and then a member of a group, while the stream is open."""
+    reader, asker = world.person(role="viewer"), world.person()
+    groups = {"groups": ["readers"]}
+    assert world.admin.patch(f"/v1/analysts/{asker.name}", json=groups).status_code == 200
+    for holder in (asker.name, "group:readers"):
+        world.grant("people", holder, 1)
+    with watching(world, reader) as stream:
+        spend(world, asker.name, 0.1)
+        seen: set[str] = set()
+        while not {asker.name, "group:readers", "*"} <= seen:
+            seen.add(stream.next()[2]["holder"])
+        while stream.has_more(1):
+            pass
+        path = f"/v1/analysts/{reader.name}"
+        assert world.admin.patch(path, json={"role": "analyst"}).status_code == 200
+        spend(world, asker.name, 0.1)
+        assert world.admin.patch(path, json=groups).status_code == 200
+        wait_until(lambda: shows_group(world, stream), SECONDS, "the group's budget never came")
+        assert stream.events.empty()
+
+
+def shows_group(world: World, stream: Stream) -> bool:
+    """Change the group's budget until the stream shows it; it shows no other."""
+    world.grant("people", "group:readers", 1 + time.time() % 1)
+    with suppress(Empty):
+        while True:
+            assert stream.events.get(timeout=1)[2]["holder"] == "group:readers"
+            return True
+    return False
+
+
 def test_without_a_key_there_is_no_stream(live: World) -> None:
     assert live.server.client().get("/v1/budgets/events").status_code == 401
 
