@@ -4,6 +4,7 @@ import re
 import struct
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Browser
 
 from tests.house.documentation import TOP
@@ -20,6 +21,7 @@ def size(path: Path) -> tuple[int, int]:
     return width, height
 
 
+@pytest.mark.served
 def test_pictures_are_taken_of_the_demo(browser: Browser, tmp_path: Path) -> None:
     with demo(tmp_path) as (url, keys):
         paths = take(browser, url, keys, ask(url, keys, 0), TOP / "build" / "pages")
