@@ -53,7 +53,7 @@ def amount(loss: dict[str, Any] | None, name: str = "epsilon") -> Markup:
 
 
 def price(loss: dict[str, Any]) -> Markup:
-    """What something costs: its epsilon, or else its rho, and a delta above 0. Rounded up, so that
+    """A price in words: epsilon, or else rho, and a delta above 0. It is rounded up, so that
     a button never names less than it takes."""
     if loss.get("epsilon") is None and loss.get("rho"):
         text = Markup("rho {}").format(_rounded_up(loss, "rho"))

@@ -118,7 +118,7 @@ def filter_of(form: Form, card: Json) -> Json | None:
 
 
 def missing_values(form: Form) -> list[str]:
-    """What the conditions of a form still need, in words."""
+    """The values that conditions of a form lack, in words."""
     needed = [_missing_value(*row) for row in _filter_rows(form)]
     return list(dict.fromkeys(words for words in needed if words))
 
@@ -130,7 +130,7 @@ def _filter_rows(form: Form) -> list[tuple[str, str, str]]:
 
 
 def _missing_value(column: str, operator: str, text: str) -> str:
-    """What one condition still needs; empty if it is complete."""
+    """The value that one condition lacks, in words; empty if it is complete."""
     if operator in ("is_null", "is_not_null"):
         return ""
     if operator == "between":
