@@ -1,5 +1,6 @@
 """Numbers and times as people read them; the exact value is on hover."""
 
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from markupsafe import Markup, escape
@@ -49,6 +50,30 @@ def amount(loss: dict[str, Any] | None, name: str = "epsilon") -> Markup:
     if loss is None:
         return escape(NOTHING)
     return exact(loss.get(name), loss.get(f"{name}_exact"))
+
+
+def price(loss: dict[str, Any]) -> Markup:
+    """A price in words: epsilon, or else rho, and a delta above 0. It is rounded up, so that
+    a button never names less than it takes."""
+    if loss.get("epsilon") is None and loss.get("rho"):
+        text = Markup("rho {}").format(_rounded_up(loss, "rho"))
+    else:
+        text = Markup("ε {}").format(_rounded_up(loss, "epsilon"))
+    if loss.get("delta"):
+        text += Markup(" and δ {}").format(_rounded_up(loss, "delta"))
+    return text
+
+
+def _rounded_up(loss: dict[str, Any], name: str) -> Markup:
+    value = loss.get(name)
+    if value is None:
+        return escape(NOTHING)
+    whole = str(loss.get(f"{name}_exact") or _plain(value))
+    rounded = Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(whole)
+    shown = short(float(rounded))
+    if Decimal(whole) == rounded:
+        return escape(shown)
+    return Markup('<span class="number" title="{}">{}</span>').format(whole, shown)
 
 
 def percent(share: float | None, digits: int = 2) -> str:

@@ -45,6 +45,7 @@ def environment() -> Environment:
         "short": numbers.short,
         "exact": numbers.exact,
         "amount": numbers.amount,
+        "price": numbers.price,
         "percent": numbers.percent,
         "count": numbers.count,
         "moment": numbers.moment,

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import override
@@ -17,12 +18,23 @@ INFIX = {"==": "==", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
 def as_code(body: Json) -> dict[str, str]:
     """Code by language; SQL only for questions that have that form."""
-    codes = {"Python": python(body), "R": r(body), "curl": curl(body)}
-    text = sql(body)
-    if text is not None:
-        codes["SQL"] = text
-    codes["JSON"] = json.dumps(body, indent=2, ensure_ascii=False)
-    return codes
+    languages: dict[str, Callable[[Json], str | None]] = {
+        "Python": python,
+        "R": r,
+        "curl": curl,
+        "SQL": sql,
+        "JSON": lambda whole: json.dumps(whole, indent=2, ensure_ascii=False),
+    }
+    codes = {name: _code_or_none(write, body) for name, write in languages.items()}
+    return {name: text for name, text in codes.items() if text is not None}
+
+
+def _code_or_none(write: Callable[[Json], str | None], body: Json) -> str | None:
+    """None for a body of a shape that no question has; the interface refuses it in words."""
+    try:
+        return write(body)
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        return None
 
 
 def curl(body: Json) -> str:

@@ -4,15 +4,19 @@ A field that is empty is left out. A value that cannot be read stays text: the i
 and names the field, in the same words as for every other caller.
 """
 
-import json
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.web.compose.json_text import read_json
 from app.web.compose.kinds import FormField, KindInForm, KindsOfQuestion
 from app.web.site import Form
 
 Json = dict[str, Any]
 FILTERS_MAX = 8
+AMOUNT = "0.1"  # in a form that nobody has changed
+# A part of a list: in quotes, with "" for one quote in it, or without separators.
+PART = re.compile(r'\s*"((?:[^"]|"")*)"\s*(?=[,;\n]|$)|([^,;\n]+)')
 OPERATORS = {
     "==": "is",
     "!=": "is not",
@@ -49,8 +53,10 @@ def composed(description: KindsOfQuestion, card: Json, form: Form) -> Composed:
             query[one.name] = value
         elif one.required:
             missing.append(one.label.lower())
-    if kind.has_filter and (where := filter_of(form, card)):
-        query["where"] = where
+    if kind.has_filter:
+        missing += missing_values(form)
+        if where := filter_of(form, card):
+            query["where"] = where
     if kind.has_groups and (groups := groups_of(form, card)):
         query["group_by"] = groups
     privacy = privacy_of(form)
@@ -86,7 +92,7 @@ def assumed(form: Form) -> Json:
 
 def privacy_of(form: Form) -> Json:
     """The price that the form names; empty without one. Amounts go as text, which is exact."""
-    by, amount, delta = form.text("by", "epsilon"), form.text("amount"), form.text("delta")
+    by, amount, delta = form.text("by", "epsilon"), form.text("amount", AMOUNT), form.text("delta")
     if not amount:
         return {}
     name = "half_width" if by == "within" else by if by in PRICES else "epsilon"
@@ -100,23 +106,43 @@ def privacy_of(form: Form) -> Json:
 
 def filter_of(form: Form, card: Json) -> Json | None:
     """The conditions of a form, joined by `all` or by `any`."""
-    conditions = []
-    rows = zip(form.texts("w_column"), form.texts("w_op"), form.texts("w_value"), strict=False)
-    for column, operator, text in list(rows)[:FILTERS_MAX]:
-        if column and (condition := _condition(card, column, operator, text)):
-            conditions.append(condition)
+    conditions = [
+        _condition(card, column, operator, text)
+        for column, operator, text in _filter_rows(form)
+        if not _missing_value(column, operator, text)
+    ]
     if not conditions:
         return None
     word = "any" if form.text("w_join") == "any" else "all"
     return conditions[0] if len(conditions) == 1 else {word: conditions}
 
 
-def _condition(card: Json, column: str, operator: str, text: str) -> Json | None:
+def missing_values(form: Form) -> list[str]:
+    """The values that conditions of a form lack, in words."""
+    needed = [_missing_value(*row) for row in _filter_rows(form)]
+    return list(dict.fromkeys(words for words in needed if words))
+
+
+def _filter_rows(form: Form) -> list[tuple[str, str, str]]:
+    """The conditions that have a column."""
+    rows = zip(form.texts("w_column"), form.texts("w_op"), form.texts("w_value"), strict=False)
+    return [row for row in list(rows)[:FILTERS_MAX] if row[0]]
+
+
+def _missing_value(column: str, operator: str, text: str) -> str:
+    """The value that one condition lacks, in words; empty if it is complete."""
+    if operator in ("is_null", "is_not_null"):
+        return ""
+    if operator == "between":
+        return "" if len(split(text)) == 2 else f"two values for {column}"
+    has_value = bool(split(text)) if operator == "in" else bool(text)
+    return "" if has_value else f"a value for {column}"
+
+
+def _condition(card: Json, column: str, operator: str, text: str) -> Json:
     if operator in ("is_null", "is_not_null"):
         missing: Json = {"column": column, "op": "is_null"}
         return missing if operator == "is_null" else {"not": missing}
-    if not text:
-        return None
     if operator in ("in", "between"):
         values = [value_of(card, column, part) for part in split(text)]
         return {"column": column, "op": operator, "value": values}
@@ -147,7 +173,7 @@ def read_field(one: FormField, form: Form, card: Json) -> Any:
     if one.shape == "number":
         return plain(text)
     if one.choices == ("true", "false"):
-        return text == "true"
+        return {"true": True, "false": False}.get(text, text)
     return text
 
 
@@ -181,12 +207,16 @@ def number(text: str) -> int | float | None:
 
 def json_or_text(text: str) -> Any:
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError:
         return text
 
 
 def split(text: str) -> list[str]:
-    """The parts of a list: separated by commas, semicolons or line ends."""
-    parts = text.replace(";", ",").replace("\n", ",").split(",")
-    return [part.strip() for part in parts if part.strip()]
+    """The parts of a list: separated by commas, semicolons or line ends. A part in quotes may have
+    any of these."""
+    parts = [
+        (quoted.replace('""', '"') if quoted else plain_part).strip()
+        for quoted, plain_part in PART.findall(text)
+    ]
+    return [part for part in parts if part]

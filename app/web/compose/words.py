@@ -6,12 +6,20 @@ from typing import Any
 Json = dict[str, Any]
 OPERATORS = {"==": "=", "!=": "≠", "<=": "≤", ">=": "≥"}
 TEXT_MAX = 200
+UNREADABLE = "a question that cannot be read"
 
 
 def question_in_words(question: Json | None) -> str:
     """`mean of income where age ≥ 18 by region`."""
     if question is None:
         return "a question that is too long to be listed"
+    try:
+        return _in_words(question)
+    except (AttributeError, LookupError, TypeError, RecursionError):
+        return UNREADABLE  # a shape that no question has; the interface refuses it in words
+
+
+def _in_words(question: Json) -> str:
     if "sql" in question:
         return " ".join(str(question["sql"]).split())[:TEXT_MAX]
     query = question.get("query") or question.get("stream") or {}

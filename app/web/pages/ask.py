@@ -2,7 +2,7 @@
 
 import json
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -11,12 +11,16 @@ from app.names import new_id
 from app.web.compose import question_from_form
 from app.web.compose.answers import rows_of_answer
 from app.web.compose.code import as_code
+from app.web.compose.json_text import read_json
 from app.web.compose.kinds import KindsOfQuestion
+from app.web.compose.prices import is_dearer, price_text
+from app.web.compose.problems import problems_in_words
 from app.web.compose.words import question_in_words
 from app.web.interface import Interface, Json, Refused
 from app.web.site import Form, Visit, segment, signed_in
 
 CURVE = [f"{10 ** (k / 4 - 3):.3g}" for k in range(17)]  # epsilon 0.001 to 10
+CARRIED = {"plan", "tab"}  # fields that other pages put into an address
 FILTER_ROWS = 3  # empty rows that a form offers
 TABS = {"form": "Form", "sql": "SQL"}
 _DESCRIPTIONS: dict[int, KindsOfQuestion] = {}
@@ -31,25 +35,38 @@ async def description_of(api: Interface) -> KindsOfQuestion:
 
 async def show(visit: Visit) -> Response:
     """The form, and for a question that is complete its price and its error."""
-    form = visit.query
     card = await visit.api.get(f"/v1/datasets/{segment(visit.path['dataset'])}")
+    return await _page(visit, card, visit.query)
+
+
+async def _page(visit: Visit, card: Json, form: Form, dearer: Json | None = None) -> Response:
+    """The page of a form. `dearer` is a question that was sent, and costs more than was shown."""
     description = await description_of(visit.api)
     composed = question_from_form.composed(description, card, form)
     body, missing = composed.body, composed.missing
     tab = "sql" if form.text("tab") == "sql" else "form"
     if tab == "sql":
         body, missing = question_from_form.composed_sql(card, form)
-    shown: dict[str, Any] = {"body": None, "missing": missing if form else [], "refusal": None}
+    if not form.keys() - CARRIED:  # nobody has filled in anything
+        body, missing = None, []
+    body = dearer or body
+    shown: dict[str, Any] = {"body": None, "missing": missing, "problems": [], "refusal": None}
     if body is not None:
         shown |= await _priced(visit, body, form)
+    dataset_path = f"/datasets/{segment(card['name'])}"
+    path = f"{dataset_path}/ask"
     return visit.page(
         "ask.html",
+        status=200 if dearer is None else 409,
+        address=path,
+        dearer=dearer is not None,
         card=card,
-        dataset_path=f"/datasets/{segment(card['name'])}",
+        dataset_path=dataset_path,
         form=form,
+        form_text=urlencode([(name, one) for name, values in form.items() for one in values]),
         tab=tab,
         tabs=TABS,
-        tab_links={name: f"?{urlencode({**_plain(form), 'tab': name})}" for name in TABS},
+        tab_links={name: f"{path}?{urlencode({**_plain(form), 'tab': name})}" for name in TABS},
         kind=composed.kind,
         families=list(description.families(_usable(card))),
         mechanisms=description.mechanisms,
@@ -69,16 +86,18 @@ async def _priced(visit: Visit, body: Json, form: Form) -> dict[str, Any]:
         "words": question_in_words(body),
         "codes": as_code(body),
         "sent": json.dumps(body, ensure_ascii=False),
-        "request_key": new_id("page"),
+        "request_key": visit.form.text("request_key") or new_id("page"),
+        "price": "",
         "preview": None,
         "curve": None,
         "rehearsal": None,
         "plan_query": urlencode([*(("q", q) for q in form.texts("plan")), ("q", json.dumps(body))]),
     }
-    curve = {"epsilons": CURVE} if "sql" not in body else {}
+    curve = {"epsilons": CURVE} if _names_epsilon(body) else {}
     try:
         preview = await visit.api.post("/v1/queries/preview", {**body, **assumed, **curve})
         shown["preview"] = preview
+        shown["price"] = price_text(preview)
         shown["curve"] = _curve(preview)
         if form.text("show") == "rehearsal":
             rehearsal = await visit.api.post("/v1/queries/rehearse", {**body, **assumed})
@@ -86,8 +105,14 @@ async def _priced(visit: Visit, body: Json, form: Form) -> dict[str, Any]:
     except Refused as refused:
         if refused.status in (401, 500):
             raise
-        shown["refusal"] = refused
+        shown |= {"refusal": refused, "problems": problems_in_words(refused)}
     return shown
+
+
+def _names_epsilon(body: Json) -> bool:
+    """True for a question that the interface can price at other epsilons too."""
+    privacy = body.get("privacy")
+    return "sql" not in body and isinstance(privacy, dict) and "epsilon" in privacy
 
 
 def _curve(preview: Json) -> Json | None:
@@ -134,14 +159,29 @@ def _usable(card: Json) -> dict[str, bool]:
     }
 
 
+def _form_of(text: str) -> Form:
+    """The fields with which a question was composed, as the page has sent them along."""
+    form = Form()
+    for name, value in parse_qsl(text, keep_blank_values=True):
+        form.setdefault(name, []).append(value)
+    return form
+
+
 async def ask(visit: Visit) -> Response:
-    """Pay for a question. The same form sent again shows the same answer, and costs nothing."""
+    """Pay for a question. The same form sent again shows the same answer, and costs nothing.
+
+    The form carries the price that it has shown. If the question costs more now, nothing is asked.
+    """
     try:
-        body = json.loads(visit.form.text("question"))
+        body = read_json(visit.form.text("question"))
     except ValueError:
-        raise Refused(
-            400, {"title": "Malformed request", "detail": "There is no question."}
-        ) from None
+        body = None
+    if not isinstance(body, dict):
+        raise Refused(400, {"title": "Malformed request", "detail": "There is no question."})
+    preview = await visit.api.post("/v1/queries/preview", body)
+    if is_dearer(preview, visit.form.text("price")):
+        card = await visit.api.get(f"/v1/datasets/{segment(preview['dataset'])}")
+        return await _page(visit, card, _form_of(visit.form.text("form")), body)
     key = visit.form.text("request_key") or new_id("page")
     reply = await visit.api.call(
         "POST",

@@ -1,11 +1,14 @@
 """Grant a budget: what it buys in each currency, the difference to before, and freezing."""
 
 import asyncio
+import sys
 from typing import Any
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from app.web.compose.problems import problems_in_words
+from app.web.compose.question_from_form import number
 from app.web.interface import Json, Refused
 from app.web.pages.budgets import account_path
 from app.web.site import Form, Visit, segment, signed_in
@@ -23,7 +26,11 @@ DELTA = "0.000001"
 
 async def choose(visit: Visit) -> Response:
     """From the form on the page of a dataset to the form of one holder."""
-    return visit.go(f"{account_path(visit.path['dataset'], visit.query.text('holder'))}/grant")
+    holder = visit.query.text("holder")
+    if not holder:
+        detail = "Name the holder of the budget: an analyst, group:name, or * for everybody."
+        raise Refused(400, {"title": "No holder", "detail": detail})
+    return visit.go(f"{account_path(visit.path['dataset'], holder)}/grant")
 
 
 async def show(visit: Visit) -> Response:
@@ -61,8 +68,8 @@ async def _is_granted(visit: Visit, body: Json) -> bool:
     if now is None or now["currency"] != body["currency"]:
         return False
     limit = now["limit"]
-    same = float(body["epsilon"] or 0) == limit["epsilon"]
-    return same and float(body.get("delta") or 0) == (limit["delta"] or 0)
+    same = number(body["epsilon"] or "0") == limit["epsilon"]
+    return same and number(body.get("delta") or "0") == (limit["delta"] or 0)
 
 
 async def _present(visit: Visit) -> tuple[Json | None, str]:
@@ -77,10 +84,29 @@ async def _present(visit: Visit) -> tuple[Json | None, str]:
     return reply.json(), reply.headers.get("etag", "")
 
 
+async def _must_exist(visit: Visit, holder: str) -> None:
+    """Raises Refused for a holder to whom the interface could grant nothing."""
+    if holder == "*":
+        return
+    prefix, is_group, group = holder.partition(":")
+    if is_group and prefix == "group":
+        people = await visit.api.items("/v1/analysts")
+        known = {name.casefold() for person in people for name in person["groups"]}
+        if group.casefold() not in known:
+            raise Refused(404, {"title": "Unknown group", "detail": f"Nobody is in {holder}."})
+        return
+    person = await visit.api.get(f"/v1/analysts/{segment(holder)}")
+    if person["role"] != "analyst":
+        detail = f"{holder} is no analyst, and asks nothing. A budget is for an analyst, for a "
+        raise Refused(422, {"title": "No analyst", "detail": f"{detail}group, or for everybody."})
+
+
 async def _page(visit: Visit, form: Form, refused: Refused | None = None) -> Response:
     dataset, holder = visit.path["dataset"], visit.path["holder"]
     card = await visit.api.get(f"/v1/datasets/{segment(dataset)}")
     present, tag = await _present(visit)
+    if present is None:
+        await _must_exist(visit, holder)
     fields = _fields(form, present)
     bought = await _bought(visit, card["name"], fields)
     return visit.page(
@@ -96,7 +122,7 @@ async def _page(visit: Visit, form: Form, refused: Refused | None = None) -> Res
         bought=bought,
         currencies=CURRENCIES,
         typical=TYPICAL,
-        refused=refused,
+        problems=[] if refused is None else problems_in_words(refused),
         change=_change(present, fields),
     )
 
@@ -146,9 +172,8 @@ def _change(present: Json | None, fields: dict[str, str]) -> dict[str, Any] | No
     """The difference to the present budget, and whether the account would freeze."""
     if present is None:
         return None
-    try:
-        epsilon = float(fields["epsilon"])
-    except ValueError:
+    epsilon = number(fields["epsilon"])
+    if epsilon is None or abs(epsilon) > sys.float_info.max:
         return None
     spent = present["spent"]["epsilon"] or 0.0
     same_currency = present["currency"] == fields["currency"]
