@@ -1,0 +1,24 @@
+"""What the pages say and how they look: sign-out, addresses, versions, problems and themes."""
+
+from tests.server import World, made
+from tests.web.signed_in import Visitor, text_of
+
+
+def test_signing_out_says_that_a_copy_of_the_cookie_works_until_the_key_is_revoked(
+    live: World,
+) -> None:
+    person = live.person()
+    visitor, thief = Visitor.of(live, person), live.server.client()
+    (cookie,) = visitor.client.cookies.jar
+    thief.cookies.set(cookie.name, cookie.value or "")
+    reply = visitor.post("/sign-out")
+    shown = text_of(visitor.page(reply.headers["location"]))
+    assert "You are signed out in this browser." in shown
+    assert "works until 12 hours after you signed in" in shown
+    assert "ask an administrator to revoke your key" in shown
+    assert visitor.get("/").status_code == 303
+    page = {"Accept": "text/html"}
+    assert thief.get("/", headers=page).status_code == 200
+    (key,) = made(live.admin.get(f"/v1/analysts/{person.name}"))["keys"]
+    assert live.admin.delete(f"/v1/keys/{key['id']}").status_code == 204
+    assert thief.get("/", headers=page).status_code == 303
