@@ -19,7 +19,7 @@ PAGES = {
     ],
     "vera": ["/", "/datasets/people", "/datasets/people/budgets/*", "/ledger"],
     "admin": [
-        *("/datasets/new", "/datasets/people", "/datasets/people/budgets/ada/grant", "/people"),
+        *("/register", "/datasets/people", "/datasets/people/budgets/ada/grant", "/people"),
         *("/people/ada", "/ledger", "/questions", "/nothing"),
         "/docs",
     ],

@@ -22,3 +22,15 @@ def test_signing_out_says_that_a_copy_of_the_cookie_works_until_the_key_is_revok
     (key,) = made(live.admin.get(f"/v1/analysts/{person.name}"))["keys"]
     assert live.admin.delete(f"/v1/keys/{key['id']}").status_code == 204
     assert thief.get("/", headers=page).status_code == 303
+
+
+def test_a_dataset_named_new_has_its_own_page(live: World) -> None:
+    admin = Visitor.of(live, "admin")
+    live.dataset(name="new", description="Rows of the newest survey")
+    assert "Rows of the newest survey" in text_of(admin.page("/datasets/new"))
+    described = admin.post("/datasets/new", deed="describe", description="Rows of last week")
+    assert (described.status_code, described.headers["location"]) == (303, "/datasets/new")
+    assert made(live.admin.get("/v1/datasets/new"))["description"] == "Rows of last week"
+    form = admin.page("/register")
+    assert "Register a dataset" in text_of(form)
+    assert '<a href="/datasets" aria-current="page">' in form
