@@ -1,5 +1,7 @@
 """What the pages say and how they look: sign-out, addresses, versions, problems and themes."""
 
+import re
+
 from tests.server import World, made
 from tests.web.signed_in import Visitor, text_of
 
@@ -34,3 +36,25 @@ def test_a_dataset_named_new_has_its_own_page(live: World) -> None:
     form = admin.page("/register")
     assert "Register a dataset" in text_of(form)
     assert '<a href="/datasets" aria-current="page">' in form
+
+
+def test_a_dataset_page_lists_versions_and_epochs_and_describes_columns(live: World) -> None:
+    person = live.person()
+    columns = [
+        {"name": "age", "type": "integer", "low": 0, "high": 120, "description": "Age in years"},
+        {"name": "smoker", "type": "boolean"},
+    ]
+    header = ["age", "smoker"]
+    name = live.dataset(live.write_csv([[i, "true"] for i in range(50)], header), columns=columns)
+    more = live.write_csv([[i, "false"] for i in range(60, 90)], header)
+    change = {"append": {"path": more}, "reason": "wave two"}
+    made(live.admin.patch(f"/v1/datasets/{name}", json=change))
+    live.grant(name, "*", 10)
+    live.grant(name, person.name, 1)
+    shown = text_of(Visitor.of(live, "admin").page(f"/datasets/{name}"))
+    assert "Age in years" in shown
+    assert re.search(r"Since .* epoch appended \d+ \S+ wave two .* registered – ", shown), shown
+    own = text_of(Visitor.of(live, person).page(f"/datasets/{name}"))
+    assert "Age in years" in own
+    assert "The interface shows analysts no earlier versions" in own
+    assert "wave two" not in own
