@@ -17,11 +17,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.api.public.accept import prefers_html
 from app.web import rendering
 from app.web.interface import Interface, Refused
 from app.web.session import Sessions
 
-INTERFACE = ("/v1/", "/problems", "/healthz", "/readyz", "/metrics", "/openapi.json")
+INTERFACE = ("/v1/", "/healthz", "/readyz", "/metrics", "/openapi.json")
+PROBLEMS = "/problems"  # pages for people, and JSON for programs, at the same addresses
 FORM_BYTES_MAX = 256 << 10
 FIELDS_MAX = 2_000
 SIGN_IN = "/sign-in"
@@ -106,7 +108,11 @@ class Site:
             await self._interface(scope, receive, send)
             return
         request = Request(scope, receive)
-        if not _wants_page(request) and not self._is_page(request):
+        if scope["path"].startswith(PROBLEMS):
+            is_page = prefers_html(request.headers.getlist("accept"))
+        else:
+            is_page = _wants_page(request) or self._is_page(request)
+        if not is_page:
             await self._interface(scope, receive, send)
             return
         scope["site"] = self
@@ -123,6 +129,13 @@ class Site:
         client = None if request.client is None else (request.client.host, request.client.port)
         return Interface(self._interface, key, client)
 
+    async def person_of(self, request: Request, key: str) -> SignedIn:
+        """Whose key it is. Raises Refused for a key that is not valid now."""
+        me = await self.interface_for(request, key).get("/v1/me")
+        person = SignedIn(me["name"], me["role"], tuple(me["groups"]))
+        request.scope["person"] = person
+        return person
+
     async def _respond(self, request: Request) -> Response:
         try:
             if request.method == "POST" and not self._sessions.is_own_form(request):
@@ -131,7 +144,7 @@ class Site:
         except Refused as refused:
             if refused.status == 401:
                 return self._sign_in_again(request)
-            return refused_page(refused)
+            return refused_page(refused, request.scope.get("person"))
         except HTTPException as error:
             return problem_page(error.status_code, str(error.detail))
         except ClientDisconnect:
@@ -179,11 +192,10 @@ def signed_in(page: Page, *roles: str) -> Callable[[Request], Awaitable[Response
         if key is None:
             raise Refused(401, {"title": "Not signed in"})
         api = site.interface_for(request, key)
-        me = await api.get("/v1/me")
-        person = SignedIn(me["name"], me["role"], tuple(me["groups"]))
+        person = await site.person_of(request, key)
         if roles and person.role not in roles:
             only = " and ".join(f"{role}s" for role in roles)
-            return problem_page(403, f"This page is for {only}.")
+            return problem_page(403, f"This page is for {only}.", person=person)
         form = await read_form(request) if request.method == "POST" else Form()
         return await page(Visit(request, api, person, form))
 
@@ -227,10 +239,10 @@ def problem_page(status: int, detail: str, **more: Any) -> Response:
     return rendering.page("problem.html", {"person": None, "address": "", **values}, status)
 
 
-def refused_page(refused: Refused) -> Response:
-    title = str(refused.problem.get("title", ""))
+def refused_page(refused: Refused, person: SignedIn | None = None) -> Response:
+    shown = {"title": str(refused.problem.get("title", "")), "kind": refused.type}
     return problem_page(
-        refused.status, refused.detail, title=title, kind=refused.type, fields=refused.fields
+        refused.status, refused.detail, fields=refused.fields, person=person, **shown
     )
 
 

@@ -21,7 +21,8 @@ PAGES = {
     "admin": [
         *("/register", "/datasets/people", "/datasets/people/budgets/ada/grant", "/people"),
         *("/people/ada", "/ledger", "/questions", "/nothing"),
-        "/docs",
+        *("/sign-in", "/sign-in?ended=1", "/register?place=people.csv", "/ledger/verify"),
+        *("/problems", "/problems/budget-exhausted", "/problems/unknown", "/docs"),
     ],
 }
 

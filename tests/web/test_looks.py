@@ -58,3 +58,18 @@ def test_a_dataset_page_lists_versions_and_epochs_and_describes_columns(live: Wo
     assert "Age in years" in own
     assert "The interface shows analysts no earlier versions" in own
     assert "wave two" not in own
+
+
+def test_pages_of_problems_have_the_navigation_of_the_person_who_has_signed_in(live: World) -> None:
+    ada, stranger = Visitor.of(live, "ada"), live.server.client()
+    for path in ("/problems", "/problems/no-grant", "/problems/no-gramt"):
+        page = ada.get(path).text
+        assert 'aria-label="Pages"' in page, path
+        assert "bursar.css" in page
+        shown = stranger.get(path, headers={"Accept": "text/html"})
+        assert 'aria-label="Pages"' not in shown.text
+        assert "bursar.css" in shown.text
+    mistyped = ada.get("/problems/no-gramt")
+    assert mistyped.status_code == 404
+    assert "did you mean no-grant" in text_of(mistyped.text)
+    assert 'aria-label="Pages"' in ada.get("/datasets/missing").text
