@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -173,12 +173,15 @@ class Site:
 
     def _sign_in_again(self, request: Request) -> Response:
         """Ask for the key, and come back. A form is not sent again by itself."""
-        back = request.url.path if request.method == "GET" else "/"
-        if request.method == "GET" and request.url.query:
-            back += f"?{request.url.query}"
+        part = request.headers.get("hx-request") == "true"  # of a page: leave the whole page
+        # A part has no page of its own: come back to the page that it stands on.
+        seen = urlsplit(request.headers.get("hx-current-url", "/")) if part else request.url
+        back = seen.path if request.method == "GET" else "/"
+        if request.method == "GET" and seen.query:
+            back += f"?{seen.query}"
         expired = {"expired": "1"} if self._sessions.name_for(request) in request.cookies else {}
         address = f"{SIGN_IN}?{urlencode({'next': back, **expired})}"
-        if request.headers.get("hx-request") == "true":  # a part of a page: leave the whole page
+        if part:
             return Response(status_code=204, headers={"HX-Redirect": address})
         return RedirectResponse(address, status_code=303)
 

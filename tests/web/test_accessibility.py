@@ -11,6 +11,8 @@ SERIOUS = ("serious", "critical")
 PHONE, WIDE = 390, 1600
 ASK = "/datasets/people/ask?kind=mean&f:column=income&by_column=region&amount=0.05&rows=1000"
 PLAN = '/plan?q={"dataset":"people","query":{"kind":"count"},"privacy":{"epsilon":0.1}}'
+# Swagger UI draws its choice of an example without a label. Everything else on the page counts.
+RULES_OF_SWAGGER = ("select-name",)
 VERIFIED = "/ledger/verify"  # shown after a click
 PAGES = {
     "ada": [
@@ -49,7 +51,11 @@ def go(page: Page, path: str, names: dict[str, str]) -> None:
     page.goto(path)
     if path == "/docs":
         page.locator(".opblock-tag").first.click()
-        page.locator(".opblock").first.wait_for()
+        preview = page.locator('[data-path="/v1/queries/preview"]')
+        page.locator(".opblock-post").filter(has=preview).locator(
+            ".opblock-summary-control"
+        ).click()
+        page.locator(".opblock-body pre").first.wait_for()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -61,11 +67,9 @@ def test_no_page_has_a_serious_finding(
     with browsing(browser, live, person, theme=theme) as page:
         for path in PAGES[person]:
             go(page, path, names)
-            # Swagger UI is not ours; its own findings do not count.
-            options = {"exclude": [["#swagger"]]} if path == "/docs" else {}
-            result = Axe().run(page, context=options or None)
-            for violation in result.response["violations"]:
-                if violation["impact"] in SERIOUS:
+            ignored = RULES_OF_SWAGGER if path == "/docs" else ()
+            for violation in Axe().run(page).response["violations"]:
+                if violation["impact"] in SERIOUS and violation["id"] not in ignored:
                     nodes = [node["html"][:120] for node in violation["nodes"][:3]]
                     found.append((path, violation["id"], nodes))
     assert not found, found

@@ -2,7 +2,11 @@
 
 import re
 
+import pytest
+from playwright.sync_api import Browser, expect
+
 from tests.server import World, made
+from tests.web.browsing import browsing
 from tests.web.signed_in import Visitor, text_of
 
 
@@ -73,3 +77,57 @@ def test_pages_of_problems_have_the_navigation_of_the_person_who_has_signed_in(l
     assert mistyped.status_code == 404
     assert "did you mean no-grant" in text_of(mistyped.text)
     assert 'aria-label="Pages"' in ada.get("/datasets/missing").text
+
+
+def test_an_open_page_says_that_its_sign_in_has_ended(browser: Browser, live: World) -> None:
+    person = live.person()
+    name = live.open_dataset(person)
+    with browsing(browser, live, person) as page:
+        expect(page.locator("#live")).to_contain_text(name)
+        expect(page.locator("#live [hx-get]")).to_have_count(0)  # its parts have come
+        (key,) = made(live.admin.get(f"/v1/analysts/{person.name}"))["keys"]
+        assert live.admin.delete(f"/v1/keys/{key['id']}").status_code == 204
+        live.grant(name, person.name, 5)  # a change, which would have moved the page
+        notice = page.get_by_role("alert")
+        expect(notice).to_contain_text("Your sign-in has ended.", timeout=60_000)
+        notice.get_by_role("link", name="Sign in again").click()
+        page.wait_for_url("**/sign-in?expired=1&next=%2F")
+
+
+def test_the_ledger_on_a_phone_has_short_rows_and_whole_entries(
+    browser: Browser, live: World
+) -> None:
+    name = live.dataset()
+    for limit in range(1, 41):
+        live.grant(name, "*", limit)
+    with browsing(browser, live, "admin", width=390) as page:
+        page.goto(f"/ledger?dataset={name}")
+        rows = page.locator("tbody tr")
+        assert rows.count() > 40
+        heights = [row.bounding_box() for row in rows.all()]
+        assert max(box["height"] for box in heights if box is not None) < 110
+        page.locator("summary").first.click()
+        expect(page.locator("details[open]")).to_contain_text("Hash:")
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+def test_a_short_word_in_a_table_stays_whole(browser: Browser, live: World) -> None:
+    with browsing(browser, live, "admin") as page:
+        for path in ("/", "/datasets", "/people"):
+            page.goto(path)
+            wraps = "getComputedStyle(document.body).overflowWrap"
+            assert page.evaluate(wraps) == "break-word"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_api_page_sends_what_is_free_and_nothing_that_changes(
+    browser: Browser, live: World, theme: str
+) -> None:
+    with browsing(browser, live, "ada", theme=theme) as page:
+        page.goto("/docs")
+        page.locator(".opblock-tag", has_text="queries").first.click()
+        for path, count in (("/v1/queries/preview", 1), ("/v1/queries", 0)):
+            block = page.locator(".opblock-post").filter(has=page.locator(f'[data-path="{path}"]'))
+            block.locator(".opblock-summary-control").click()
+            expect(block.get_by_text("Request body").first).to_be_visible()
+            expect(block.get_by_role("button", name="Try it out")).to_have_count(count)

@@ -38,9 +38,7 @@ def _twin(request: Request) -> Interface:
     return site.interface_for(request, "")
 
 
-def _page(
-    request: Request, person: SignedIn | None, template: str, **values: object
-) -> Response:
+def _page(request: Request, person: SignedIn | None, template: str, **values: object) -> Response:
     shown = {"person": person, "address": request.url.path, "prose": prose, **values}
     response = rendering.page(template, shown)
     response.headers.update(VARY)
