@@ -57,7 +57,7 @@ def test_a_dataset_page_lists_versions_and_epochs_and_describes_columns(live: Wo
     live.grant(name, person.name, 1)
     shown = text_of(Visitor.of(live, "admin").page(f"/datasets/{name}"))
     assert "Age in years" in shown
-    assert re.search(r"Since .* epoch appended \d+ \S+ wave two .* registered – ", shown), shown
+    assert re.search(r"Since .* epoch appended \d+ \S+ wave two .* registered ", shown), shown
     own = text_of(Visitor.of(live, person).page(f"/datasets/{name}"))
     assert "Age in years" in own
     assert "The interface shows analysts no earlier versions" in own
