@@ -17,8 +17,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.public.accept import prefers_html
 from app.web import rendering
+from app.web.accept import prefers_html
 from app.web.interface import Interface, Refused
 from app.web.session import Sessions
 
@@ -130,7 +130,7 @@ class Site:
         return Interface(self._interface, key, client)
 
     async def person_of(self, request: Request, key: str) -> SignedIn:
-        """Whose key it is. Raises Refused for a key that is not valid now."""
+        """The person who has this key. Raises Refused for a key that is not valid now."""
         me = await self.interface_for(request, key).get("/v1/me")
         person = SignedIn(me["name"], me["role"], tuple(me["groups"]))
         request.scope["person"] = person

@@ -1,4 +1,4 @@
-"""What the pages say and how they look: sign-out, addresses, versions, problems and themes."""
+"""Looks and words of pages: sign-out, addresses, versions, problems and themes."""
 
 import re
 

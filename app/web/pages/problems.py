@@ -1,4 +1,4 @@
-"""What each type of problem means, and what to do; for everybody, signed in or not."""
+"""Types of problems, their meaning and a remedy; for everybody, signed in or not."""
 
 from markupsafe import Markup, escape
 from starlette.requests import Request
