@@ -2,6 +2,9 @@
 
 The cookie is sealed under a key that only the servers have. It works for `HOURS` at most, and no
 longer than the key itself: every page sends the key to the interface, which checks it again.
+
+No server keeps a list of sign-ins. So signing out removes the cookie from the browser, and nothing
+else: a copy made before works until its end. Revoking the key ends every copy at once.
 """
 
 import json
@@ -49,6 +52,7 @@ class Sessions:
         )
 
     def end(self, request: Request, response: Response) -> None:
+        """Remove the cookie from this browser."""
         response.delete_cookie(
             self.name_for(request),
             path="/",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -18,10 +18,12 @@ from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.web import rendering
+from app.web.accept import prefers_html
 from app.web.interface import Interface, Refused
 from app.web.session import Sessions
 
-INTERFACE = ("/v1/", "/problems", "/healthz", "/readyz", "/metrics", "/openapi.json")
+INTERFACE = ("/v1/", "/healthz", "/readyz", "/metrics", "/openapi.json")
+PROBLEMS = "/problems"  # pages for people, and JSON for programs, at the same addresses
 FORM_BYTES_MAX = 256 << 10
 FIELDS_MAX = 2_000
 SIGN_IN = "/sign-in"
@@ -106,7 +108,11 @@ class Site:
             await self._interface(scope, receive, send)
             return
         request = Request(scope, receive)
-        if not _wants_page(request) and not self._is_page(request):
+        if scope["path"].startswith(PROBLEMS):
+            is_page = prefers_html(request.headers.getlist("accept"))
+        else:
+            is_page = _wants_page(request) or self._is_page(request)
+        if not is_page:
             await self._interface(scope, receive, send)
             return
         scope["site"] = self
@@ -123,6 +129,13 @@ class Site:
         client = None if request.client is None else (request.client.host, request.client.port)
         return Interface(self._interface, key, client)
 
+    async def person_of(self, request: Request, key: str) -> SignedIn:
+        """The person who has this key. Raises Refused for a key that is not valid now."""
+        me = await self.interface_for(request, key).get("/v1/me")
+        person = SignedIn(me["name"], me["role"], tuple(me["groups"]))
+        request.scope["person"] = person
+        return person
+
     async def _respond(self, request: Request) -> Response:
         try:
             if request.method == "POST" and not self._sessions.is_own_form(request):
@@ -131,7 +144,7 @@ class Site:
         except Refused as refused:
             if refused.status == 401:
                 return self._sign_in_again(request)
-            return refused_page(refused)
+            return refused_page(refused, request.scope.get("person"))
         except HTTPException as error:
             return problem_page(error.status_code, str(error.detail))
         except ClientDisconnect:
@@ -160,12 +173,18 @@ class Site:
 
     def _sign_in_again(self, request: Request) -> Response:
         """Ask for the key, and come back. A form is not sent again by itself."""
-        back = encoded_path(request) if request.method == "GET" else "/"
-        if request.method == "GET" and request.url.query:
-            back += f"?{request.url.query}"
+        part = request.headers.get("hx-request") == "true"  # of a page: leave the whole page
+        # A part has no page of its own: come back to the page that it stands on.
+        seen = urlsplit(request.headers.get("hx-current-url", "/")) if part else None
+        path, query = (
+            (seen.path, seen.query) if seen else (encoded_path(request), request.url.query)
+        )
+        back = path if request.method == "GET" else "/"
+        if request.method == "GET" and query:
+            back += f"?{query}"
         expired = {"expired": "1"} if self._sessions.name_for(request) in request.cookies else {}
         address = f"{SIGN_IN}?{urlencode({'next': back, **expired})}"
-        if request.headers.get("hx-request") == "true":  # a part of a page: leave the whole page
+        if part:
             return Response(status_code=204, headers={"HX-Redirect": address})
         return RedirectResponse(address, status_code=303)
 
@@ -179,11 +198,10 @@ def signed_in(page: Page, *roles: str) -> Callable[[Request], Awaitable[Response
         if key is None:
             raise Refused(401, {"title": "Not signed in"})
         api = site.interface_for(request, key)
-        me = await api.get("/v1/me")
-        person = SignedIn(me["name"], me["role"], tuple(me["groups"]))
+        person = await site.person_of(request, key)
         if roles and person.role not in roles:
             only = " and ".join(f"{role}s" for role in roles)
-            return problem_page(403, f"This page is for {only}.")
+            return problem_page(403, f"This page is for {only}.", person=person)
         form = await read_form(request) if request.method == "POST" else Form()
         return await page(Visit(request, api, person, form))
 
@@ -232,10 +250,10 @@ def problem_page(status: int, detail: str, **more: Any) -> Response:
     return rendering.page("problem.html", {"person": None, "address": "", **values}, status)
 
 
-def refused_page(refused: Refused) -> Response:
-    title = str(refused.problem.get("title", ""))
+def refused_page(refused: Refused, person: SignedIn | None = None) -> Response:
+    shown = {"title": str(refused.problem.get("title", "")), "kind": refused.type}
     return problem_page(
-        refused.status, refused.detail, title=title, kind=refused.type, fields=refused.fields
+        refused.status, refused.detail, fields=refused.fields, person=person, **shown
     )
 
 

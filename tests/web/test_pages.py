@@ -159,7 +159,7 @@ def test_an_administrator_adds_somebody_grants_and_hands_over_a_key(world: World
 def test_a_dataset_is_drafted_registered_and_undone(world: World) -> None:
     admin = Visitor.of(world, "admin")
     path = world.write_csv([[30, "north"], [41, "south"]], ["age", "region"])
-    draft = admin.page("/datasets/new", place=path)
+    draft = admin.page("/register", place=path)
     assert "Bounds and categories come from public knowledge" in draft
     form = {
         "place": path,
@@ -173,14 +173,14 @@ def test_a_dataset_is_drafted_registered_and_undone(world: World) -> None:
         "type:1": "category",
         "request_key": field_of(draft, "request_key"),
     }
-    refused = admin.post("/datasets/new", **form)
+    refused = admin.post("/register", **form)
     assert refused.status_code == 422
     assert "/columns/1" in refused.text
     assert 'value="small"' in refused.text  # what was typed is still there
     form["values:1"] = "north, south"
-    reply = admin.post("/datasets/new", **form)
+    reply = admin.post("/register", **form)
     assert reply.headers["location"] == "/datasets/small"
-    again = admin.post("/datasets/new", **form)
+    again = admin.post("/register", **form)
     assert again.headers["location"] == "/datasets/small"
     page = admin.page("/datasets/small")
     assert "Nobody may ask yet" in page
@@ -195,7 +195,7 @@ def test_viewers_see_budgets_and_the_ledger_and_nothing_that_changes(live: World
     assert "ada" in vera.page("/")
     assert "grant" in vera.page("/ledger")
     assert "Change the budget" not in vera.page("/datasets/people/budgets/ada")
-    for path in ("/people", "/datasets/new", "/datasets/people/ask", "/plan"):
+    for path in ("/people", "/register", "/datasets/people/ask", "/plan"):
         assert vera.get(path).status_code == 403, path
     assert vera.post("/people", name="x").status_code == 403
 

@@ -14,6 +14,7 @@ from app.web.pages import (
     live,
     people,
     plan,
+    problems,
     question,
     register,
     sign_in,
@@ -33,5 +34,6 @@ ROUTES: list[Route] = [
     *people.ROUTES,
     *ledger.ROUTES,
     *api_viewer.ROUTES,
+    *problems.ROUTES,
     *live.ROUTES,
 ]

@@ -7,7 +7,7 @@ from app.web.site import Visit, signed_in
 
 
 async def show(visit: Visit) -> Response:
-    """Swagger UI. Requests that spend or change are switched off in it."""
+    """Swagger UI. static/api.js allows requests that read or are free, and no others."""
     return visit.page("api.html")
 
 

@@ -11,6 +11,13 @@ from app.web.pages.budgets import account_path
 from app.web.site import Visit, segment, signed_in
 
 SAMPLE_ROWS = 8
+VERSIONS_MAX = 50
+# Kinds of entries that begin a version, in words.
+BEGINNINGS = {
+    "dataset_registered": "registered",
+    "epoch_appended": "epoch appended",
+    "version_declared": "new version declared, after its source had changed",
+}
 EVERYBODY = "*"
 
 
@@ -41,9 +48,24 @@ async def _page(visit: Visit, refused: Refused | None = None) -> Response:
         budgets=sorted(budgets, key=lambda one: (one["holder"] != EVERYBODY, one["holder"])),
         loss=everybody or next(iter(budgets), None),
         everybody=everybody,
+        versions=await versions_of(visit, card["name"]) if visit.person.audits else None,
+        versions_max=VERSIONS_MAX,
         refused=refused,
         request_key=new_id("page"),
     )
+
+
+async def versions_of(visit: Visit, dataset: str) -> list[Json]:
+    """The latest versions, newest first, as the ledger has recorded them."""
+    versions = []
+    for kind, words in BEGINNINGS.items():
+        chosen = {"dataset": dataset, "kind": kind, "order": "newest"}
+        for entry in await visit.api.items("/v1/ledger", most=VERSIONS_MAX, parameters=chosen):
+            if entry["body"]["dataset"] == dataset:  # a book may hold several datasets
+                epoch = entry["body"]["after"].get("epoch")
+                versions.append({**entry, "words": words, "epoch": epoch})
+    versions.sort(key=lambda entry: -entry["seq"])
+    return versions[:VERSIONS_MAX]
 
 
 async def change(visit: Visit) -> Response:

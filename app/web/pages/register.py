@@ -1,4 +1,7 @@
-"""Register a dataset: name the source, complete the card that its names and types suggest."""
+"""Register a dataset: name the source, complete the card that its names and types suggest.
+
+The address is not below /datasets: a dataset may have any name there, `new` too.
+"""
 
 from typing import Any
 
@@ -127,6 +130,6 @@ def _stem(place: str) -> str:
 
 
 ROUTES = [
-    Route("/datasets/new", signed_in(show, "admin"), methods=["GET"]),
-    Route("/datasets/new", signed_in(register, "admin"), methods=["POST"]),
+    Route("/register", signed_in(show, "admin"), methods=["GET"]),
+    Route("/register", signed_in(register, "admin"), methods=["POST"]),
 ]

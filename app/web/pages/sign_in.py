@@ -19,8 +19,8 @@ CANNOT_SEAL = (
 
 
 async def show(request: Request) -> Response:
-    expired = "expired" in request.query_params
-    return _page(request.query_params.get("next", "/"), expired=expired)
+    sent = request.query_params
+    return _page(sent.get("next", "/"), expired="expired" in sent, ended="ended" in sent)
 
 
 async def begin(request: Request) -> Response:
@@ -45,14 +45,23 @@ async def begin(request: Request) -> Response:
 
 
 async def end(request: Request) -> Response:
-    response = RedirectResponse(SIGN_IN, status_code=303)
+    """Remove the cookie from this browser, and say what that does not do."""
+    response = RedirectResponse(f"{SIGN_IN}?ended=1", status_code=303)
     site: Site = request.scope["site"]
     site.sessions.end(request, response)
     return response
 
 
-def _page(back: str, detail: str = "", status: int = 200, *, expired: bool = False) -> Response:
-    values = {"next": _inside(back), "detail": detail, "expired": expired, "hours": HOURS}
+def _page(
+    back: str,
+    detail: str = "",
+    status: int = 200,
+    *,
+    expired: bool = False,
+    ended: bool = False,
+) -> Response:
+    values = {"next": _inside(back), "detail": detail, "hours": HOURS}
+    values |= {"expired": expired, "ended": ended}
     return rendering.page("sign_in.html", {"person": None, "address": SIGN_IN, **values}, status)
 
 

@@ -1,7 +1,16 @@
-// Swagger UI for the description of the interface. Requests that spend or change are switched off.
+// Swagger UI for the description of the interface. It sends what reads, and what is free.
 "use strict";
 (() => {
   const place = document.getElementById("swagger");
+  const FREE = [
+    "/v1/queries/preview", "/v1/queries/rehearse", "/v1/streams/preview", "/v1/drafts", "/v1/accounting/compose",
+  ];
+  const maySend = (path, method) => method === "get" || (method === "post" && FREE.includes(path));
+  const onlyFree = () => ({
+    statePlugins: {
+      spec: { wrapSelectors: { allowTryItOutFor: () => (state, path, method) => maySend(path, method) } },
+    },
+  });
   SwaggerUIBundle({
     url: place.dataset.description,
     domNode: place,
@@ -9,6 +18,8 @@
     validatorUrl: null,
     docExpansion: "none",
     defaultModelsExpandDepth: -1,
-    supportedSubmitMethods: ["get"],
+    plugins: [onlyFree],
+    supportedSubmitMethods: ["get", "post"],
+    syntaxHighlight: { activated: false },
   });
 })();

@@ -13,9 +13,30 @@
   const live = document.querySelector("[data-live]");
   if (live && window.EventSource) {
     let since = live.dataset.since, events, waiting, pause = 2000;
-    const refresh = () => {
+    // The old balances stay, so that nothing jumps, with a notice that they no longer move.
+    const ended = () => {
+      events.close();
+      clearTimeout(waiting);
+      if (document.getElementById("ended")) return;
+      const notice = document.createElement("p"), link = document.createElement("a");
+      notice.id = "ended";
+      notice.className = "notice";
+      notice.setAttribute("role", "alert");
+      link.href = `/sign-in?expired=1&next=${encodeURIComponent(location.pathname + location.search)}`;
+      link.textContent = "Sign in again";
+      notice.append("Your sign-in has ended. What you see no longer changes. ", link, ".");
+      document.getElementById("content").prepend(notice);
+    };
+    // Asks for nothing but the status: 204 leads to the sign-in.
+    const check = async () => {
+      const reply = await fetch(live.dataset.live, { method: "HEAD", headers: { "HX-Request": "true" } });
+      if (reply.headers.has("HX-Redirect")) ended();
+      return !reply.headers.has("HX-Redirect");
+    };
+    const refresh = async () => {
       if (document.activeElement && live.contains(document.activeElement) &&
           ["INPUT", "SELECT", "TEXTAREA"].includes(document.activeElement.tagName)) return;
+      if (!(await check().catch(() => true))) return;
       htmx.ajax("GET", live.dataset.live, { target: "#live", select: "#live", swap: "outerHTML" });
     };
     const follow = () => {
@@ -26,11 +47,13 @@
         clearTimeout(waiting);
         waiting = setTimeout(refresh, 200);
       });
-      events.addEventListener("end", () => events.close());
+      events.addEventListener("end", ended);
       // A browser connects again by itself, but not after a reply such as a proxy's 502.
       events.addEventListener("error", () => {
         if (events.readyState !== EventSource.CLOSED) return;
-        setTimeout(follow, pause);
+        setTimeout(async () => {
+          if (await check().catch(() => true)) follow();
+        }, pause);
         pause = Math.min(2 * pause, 60000);
       });
     };

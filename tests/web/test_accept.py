@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.public.accept import prefers_html
+from app.web.accept import prefers_html
 
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 
