@@ -84,7 +84,8 @@ def test_pages_have_the_look_and_the_policy_of_all_pages(live: World) -> None:
         (policy,) = page.headers.get_list("content-security-policy")
         assert "style-src 'self'" in policy
         assert "unsafe" not in policy
-    assert "Authorization: Bearer <key>" in Tags(page.text).text
+    explained = client.get("/problems/not-authenticated", headers=HTML)
+    assert "Authorization: Bearer <key>" in Tags(explained.text).text
 
 
 def test_the_type_of_a_real_problem_is_an_address(live: World) -> None:
