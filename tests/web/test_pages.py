@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.server import World, made, new_key
+from tests.server import World, count, made, new_key
 from tests.web.signed_in import Visitor, field_of, text_of
 
 MARKUP = '<img src=x onerror=alert(1)> & "quotes"'
@@ -283,3 +283,22 @@ def test_people_and_datasets_with_odd_names_have_pages(world: World) -> None:
         assert f"{name} on people" in text_of(shown)
         assert f'data-live="{path}"' in shown
     assert admin.get("/people/nobody").status_code == 404
+
+
+@pytest.mark.parametrize("currency", ["pure", "approximate", "zcdp", "renyi", "gdp"])
+def test_a_budget_of_any_currency_is_frozen_by_one_button(live: World, currency: str) -> None:
+    person = live.person()
+    budget = {"currency": currency, "epsilon": 1}
+    budget |= {} if currency == "pure" else {"delta": 0.000001}
+    path = f"/datasets/people/budgets/{person.name}"
+    made(live.admin.put(f"/v1{path}", json=budget))
+    made(live.client(person).post("/v1/queries", json=count("people", 0.1)))
+    admin = Visitor.of(live, "admin")
+    page = admin.page(f"{path}/grant")
+    form = page.partition("Before and after")[2]
+    fields = {name: field_of(form, name) for name in ("tag", "currency", "epsilon", "delta")}
+    assert admin.post(f"{path}/grant", **fields, reason="frozen").status_code == 303
+    assert made(live.admin.get(f"/v1{path}"))["frozen"] is True
+    refused = live.client(person).post("/v1/queries", json=count("people", 0.001, fresh=True))
+    assert refused.status_code == 423, refused.text
+    assert "Freeze this budget now" not in admin.page(f"{path}/grant")

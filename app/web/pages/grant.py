@@ -22,6 +22,7 @@ CURRENCIES = {
 }
 TYPICAL = ("0.01", "0.1", "0.5")
 DELTA = "0.000001"
+FREEZING_EPSILON = "0.000000001"  # below what any question costs
 
 
 async def choose(visit: Visit) -> Response:
@@ -122,6 +123,7 @@ async def _page(visit: Visit, form: Form, refused: Refused | None = None) -> Res
         bought=bought,
         currencies=CURRENCIES,
         typical=TYPICAL,
+        freezing_epsilon=FREEZING_EPSILON,
         problems=[] if refused is None else problems_in_words(refused),
         change=_change(present, fields),
     )
@@ -181,7 +183,7 @@ def _change(present: Json | None, fields: dict[str, str]) -> dict[str, Any] | No
         "before": present["limit"]["epsilon"],
         "after": epsilon,
         "difference": epsilon - (present["limit"]["epsilon"] or 0.0),
-        "freezes": same_currency and present["currency"] == "pure" and epsilon < spent,
+        "freezes": same_currency and epsilon < spent,
         "currency": None if same_currency else (present["currency"], fields["currency"]),
     }
 
