@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import bursar
+from bursar.command import program
 from bursar.http.flow import Call, send
 
 PROGRAM = [sys.executable, "-c", "from bursar.command import main; main()"]
@@ -85,6 +86,44 @@ def test_a_plan_says_where_the_budget_stops(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('[{"dataset": "census", "query": "count"}]', "query is an object"),
+        ("[" * 100_000, "is not JSON"),
+        ('{"dataset": "census"}', "holds no list"),
+    ],
+)
+def test_a_broken_plan_is_refused_in_two_lines(
+    run: Run, tmp_path: Path, text: str, problem: str
+) -> None:
+    file = tmp_path / "plan.json"
+    file.write_text(text)
+    done = run("plan", str(file), "-e", "0.1")
+    assert done.returncode == 2
+    assert problem in done.stderr
+    assert len(done.stderr.splitlines()) <= 2
+
+
+def test_a_preview_of_sql_is_json_on_request(run: Run) -> None:
+    done = run("sql", "SELECT COUNT(*) FROM census", "-e", "0.1", "--preview", "--json")
+    assert json.loads(done.stdout)["price"]["epsilon"] == 0.1
+
+
+def test_ctrl_c_says_what_became_of_the_charge(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt("It was charged.")
+
+    def command(standalone_mode: bool) -> None:
+        program._interruptible(interrupted)()
+
+    monkeypatch.setattr(program, "cli", command)
+    assert program.run() == 130
+    assert capsys.readouterr().err == "bursar: cancelled\n        It was charged.\n"
+
+
+@pytest.mark.parametrize(
     ("words", "code", "text"),
     [
         (["ask", "census", "count", "-e", "9"], 3, "The most you can ask for now: --epsilon "),
@@ -99,6 +138,8 @@ def test_a_plan_says_where_the_budget_stops(run: Run, tmp_path: Path) -> None:
         (["ask", "census", "count", "-e", "lots"], 2, "privacy.epsilon"),
         (["ask", "census", "quantile", "income", "-e", "1"], 2, "A quantile takes column, q"),
         (["plan", "nowhere.json"], 2, "cannot be read"),
+        (["budget", "cens"], 2, "did you mean 'census'?"),
+        (["ask", "census", "ratio", "--set", "numerator=3", "-e", "1"], 2, "ratio"),
         (["frobnicate"], 2, "No such command"),
         (["verify", "nowhere.ndjson"], 2, "cannot be read"),
     ],

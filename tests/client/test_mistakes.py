@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 import bursar
-from bursar import BadQuestion, Dataset, NoLogin, col, mechanisms
+from bursar import BadQuestion, Dataset, NoLogin, Plan, col, mechanisms
 from bursar.command.options import as_options
 
 Mistake = Callable[[Dataset], Any]
@@ -27,6 +27,13 @@ MISTAKES: dict[str, tuple[Mistake, str]] = {
     "price true": (lambda d: d.count().at(rho=True), "True is no amount"),
     "price list": (lambda d: d.count().at(within=[1]), "is no amount"),  # type: ignore[arg-type]
     "edges": (lambda d: d.histogram("age", 5), "A list of values is needed, not 5"),  # type: ignore[arg-type]
+    "edges of groups": (lambda d: col.age.edges(5), "edges takes a list"),  # type: ignore[arg-type]
+    "group": (lambda d: d.count().by(3), "A group is a column"),  # type: ignore[arg-type]
+    "features": (lambda d: d.linear_regression("income", "age"), "features is a list"),
+    "point": (lambda d: d.prediction_variance(["age"], 5), "point has a value"),  # type: ignore[arg-type]
+    "ratio": (lambda d: d.ratio(3), "a condition, or the name of a column"),  # type: ignore[arg-type]
+    "key": (lambda d: d.count().ask(epsilon=1, key="a\nb"), "key is 1 to 255"),
+    "empty key": (lambda d: d.count().ask(epsilon=1, key=""), "key is 1 to 255"),
     "mechanism": (
         lambda d: d.count().at(epsilon=1, mechanism=5),  # type: ignore[arg-type]
         "mechanism cannot be a int",
@@ -44,6 +51,15 @@ def test_a_mistake_is_one_or_two_lines(name: str, census: Dataset) -> None:
     with pytest.raises(BadQuestion, match=text) as caught:
         mistake(census)
     assert len(str(caught.value).splitlines()) <= 2
+
+
+def test_groups_may_be_a_list(census: Dataset) -> None:
+    assert census.count().by(["region", "sex"]) == census.count().by("region", "sex")
+
+
+def test_a_plan_of_a_list_is_refused(census: Dataset) -> None:
+    with pytest.raises(BadQuestion, match="A plan takes questions"):
+        Plan(([census.count()],), transport=None)  # type: ignore[arg-type]
 
 
 def test_a_missing_name_is_an_attribute_error(census: Dataset) -> None:

@@ -176,6 +176,8 @@ class Column:
 
     def edges(self, edges: Sequence[Scalar]) -> "GroupByEdges":
         """Groups of this column between edges, for `.by(...)`."""
+        if isinstance(edges, str) or not isinstance(edges, Iterable):
+            raise BadQuestion("edges takes a list of values.", hint="edges([0, 18, 65])")
         return {"column": self.name, "edges": [wire_value(edge) for edge in edges]}
 
     def private_keys(self) -> "GroupByKeys":

@@ -225,14 +225,18 @@ class Kinds(ABC, Generic[Q]):
         self, outcome: str, features: Sequence[str], *, intercept: bool = True, ridge: float = 0.0
     ) -> Q:
         """Coefficients of a linear model."""
-        fields = {"outcome": outcome, "features": list(features)}
+        fields = {"outcome": outcome, "features": _texts("features", features)}
         return self._make("linear_regression", {**fields, "intercept": intercept, "ridge": ridge})
 
     def logistic_regression(
         self, outcome: str, features: Sequence[str], *, intercept: bool = True
     ) -> Q:
         """Coefficients of a logistic model of a boolean outcome."""
-        fields = {"outcome": outcome, "features": list(features), "intercept": intercept}
+        fields = {
+            "outcome": outcome,
+            "features": _texts("features", features),
+            "intercept": intercept,
+        }
         return self._make("logistic_regression", fields)
 
     def prediction_variance(
@@ -244,8 +248,12 @@ class Kinds(ABC, Generic[Q]):
         intercept: bool = True,
     ) -> Q:
         """How much a linear model's prediction at a point depends on the rows."""
+        if not isinstance(point, Mapping):
+            raise BadQuestion(
+                "point has a value for each feature.", hint='{"age": 40, "hours": 20}'
+            )
         values = {name: wire_value(value) for name, value in point.items()}
-        fields = {"features": list(features), "point": values, "ridge": ridge}
+        fields = {"features": _texts("features", features), "point": values, "ridge": ridge}
         return self._make("prediction_variance", {**fields, "intercept": intercept})
 
     # Other
@@ -286,7 +294,18 @@ class Kinds(ABC, Generic[Q]):
 
 
 def _part(side: Condition | str) -> dict[str, Any]:
-    return part(column=side) if isinstance(side, str) else part(where=side)
+    if isinstance(side, str):
+        return part(column=side)
+    if isinstance(side, Condition):
+        return part(where=side)
+    raise BadQuestion("A part of a ratio is a condition, or the name of a column.")
+
+
+def _texts(name: str, texts: Sequence[str]) -> list[str]:
+    """The names of columns. One text would be read as a list of letters."""
+    if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+        raise BadQuestion(f"{name} is a list of columns.", hint=f'{name}=["age", "hours"]')
+    return list(texts)
 
 
 def _aggregate(one: str | tuple[str, str]) -> dict[str, str]:

@@ -23,6 +23,8 @@ class PlanParts(Generic[Q]):
     def __post_init__(self) -> None:
         if not 1 <= len(self.questions) <= QUESTIONS_MAX:
             raise BadQuestion(f"A plan has 1 to {QUESTIONS_MAX} questions.")
+        if not all(isinstance(question, QuestionParts) for question in self.questions):
+            raise BadQuestion("A plan takes questions.", hint="b.plan(q1, q2), not a list of them")
 
     def __len__(self) -> int:
         return len(self.questions)

@@ -127,7 +127,7 @@ class QuestionParts:
     separate: tuple[str, ...] = ()  # columns whose values are asked for one by one
     seen: SeenCharges = field(compare=False, kw_only=True)
 
-    def by(self: Self, *groups: Group) -> Self:
+    def by(self: Self, *groups: "Group | list[Group]") -> Self:
         """One answer for each group: `by("region")`, `by(col.age.edges([0, 18, 65, 120]))`.
 
         A kind that the server does not group is asked once for each value of a category. If the
@@ -135,7 +135,13 @@ class QuestionParts:
         """
         if self.query is None or self.card is None:
             raise BadQuestion("Groups of SQL stand in the text.", hint="Write GROUP BY.")
-        listed = [group.name if isinstance(group, Column) else group for group in groups]
+        every = [one for group in groups for one in _several(group)]
+        listed = [group.name if isinstance(group, Column) else group for group in every]
+        if not all(isinstance(group, (str, Mapping)) for group in listed):
+            raise BadQuestion(
+                "A group is a column, or a column with edges.",
+                hint='.by("region"), .by(col.age.edges([0, 18, 65]))',
+            )
         self.card.check(_group_name(group) for group in listed)
         if self.query["kind"] in GROUPED:
             grouped = {**self.query, "group_by": [*self.query.get("group_by", []), *listed]}
@@ -299,6 +305,10 @@ def named_columns(query: Mapping[str, Any]) -> list[str]:
         part = query.get(side) or {}
         names += [part["column"]] if "column" in part else []
     return [str(name) for name in names]
+
+
+def _several(group: "Group | list[Group]") -> "list[Group]":
+    return group if isinstance(group, list) else [group]
 
 
 def _group_name(group: str | Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bursar.ask.nearest import did_you_mean
 from bursar.errors import (
+    BadQuestion,
     BursarError,
     NoGrant,
     NotFound,
@@ -32,7 +33,7 @@ def ask(
     dataset = yield from _dataset_of(seen, body)
     yield from seen.check(dataset)
     before = seen.entry(dataset)
-    headers = {"idempotency-key": key or f"py-{uuid.uuid4()}"}
+    headers = {"idempotency-key": idempotency_key(key)}
     first = {**headers, "prefer": f"wait={WAIT_SECONDS}"}
     try:
         reply = yield from send(Call("POST", "/v1/queries", body, first))
@@ -47,6 +48,15 @@ def ask(
     new = not {"idempotent-replayed", "bursar-reused"} & set(reply.headers)
     seen.note(dataset, members, before=before, new=new)
     return read_answer(members, text, reply.headers)
+
+
+def idempotency_key(key: object) -> str:
+    """The key that was given, or a new one."""
+    if key is None:
+        return f"py-{uuid.uuid4()}"
+    if not isinstance(key, str) or not re.fullmatch(r"[!-~]{1,255}", key):
+        raise BadQuestion("key is 1 to 255 letters, digits or signs of ASCII, without spaces.")
+    return key
 
 
 def _dataset_of(seen: SeenCharges, body: Body) -> Flow[str]:
@@ -87,10 +97,13 @@ def _follow(query_id: str, text: str) -> Flow[None]:
             yield Progress(text, _share(item.get("progress")))
             yield Pause(POLL_SECONDS)
     except BaseException as error:
+        cancelled = None
         if _is_interruption(error):
-            yield from send(Call("DELETE", path))
+            cancelled = yield from send(Call("DELETE", path))
         if not isinstance(error, GeneratorExit):
             yield Progress(text, 1.0)
+        if cancelled is not None and isinstance(error, KeyboardInterrupt):
+            raise KeyboardInterrupt(cancelled.json().get("detail", "")) from None
         raise
     yield Progress(text, 1.0)
     if item["status"] in ("forfeited", "voided"):

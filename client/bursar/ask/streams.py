@@ -7,6 +7,7 @@ from typing import Any
 
 from bursar.ask.amounts import Amount, Loss, privacy_of
 from bursar.ask.filters import Condition
+from bursar.ask.question_flows import idempotency_key
 from bursar.http.flow import Call, Flow, send
 from bursar.http.rollback_check import SeenCharges
 from bursar.results.show import stream as shown
@@ -62,7 +63,7 @@ def open_flow(seen: SeenCharges, body: Mapping[str, Any], key: str | None) -> Fl
     dataset = str(body["dataset"])
     yield from seen.check(dataset)
     before = seen.entry(dataset)
-    headers = {"idempotency-key": key or f"py-{uuid.uuid4()}"}
+    headers = {"idempotency-key": idempotency_key(key)}
     reply = yield from send(Call("POST", "/v1/streams", body, headers))
     members = reply.json()
     charge = {"id": members.get("query"), "receipt": members.get("receipt")}

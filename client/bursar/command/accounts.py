@@ -105,7 +105,10 @@ def budget(
 
 
 def _show_budgets(dataset: str | None, *, as_json: bool, again: bool) -> None:
-    shown = client().budgets(dataset=dataset)
+    connected = client()
+    shown = connected.budgets(dataset=dataset)
+    if dataset is not None and not shown:
+        connected[dataset]  # an unknown name is refused here, with the nearest one
     if again and sys.stdout.isatty():
         sys.stdout.write("\033[2J\033[H")  # clear the screen
     if sys.stdout.isatty() and not as_json:

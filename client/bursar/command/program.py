@@ -1,8 +1,9 @@
 """The program: its commands, its errors and its exit codes."""
 
+import functools
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,8 +36,27 @@ COMMANDS: list[Callable[..., None]] = [
     accounts.budget,
     accounts.verify,
 ]
+
+
+def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
+    """Typer ends a command at Ctrl-C without a word; what became of its charge must be shown."""
+
+    @functools.wraps(command)
+    def run_command(*args: Any, **options: Any) -> None:
+        try:
+            command(*args, **options)
+        except KeyboardInterrupt as error:
+            raise Cancelled("cancelled", str(error)) from None
+
+    return run_command
+
+
+class Cancelled(Exception):
+    """Ctrl-C, and what the server says of a question that was being answered."""
+
+
 for command in COMMANDS:
-    cli.command()(command)
+    cli.command()(_interruptible(command))
 
 
 @cli.callback()
@@ -59,6 +79,9 @@ def run() -> int:
     except BursarError as error:
         _complain(error.message, error.hint)
         return code_of(error)
+    except Cancelled as cancelled:
+        _complain(*cancelled.args)
+        return 130
     except typer.Abort:
         _complain("cancelled", "")
         return 130

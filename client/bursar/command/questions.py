@@ -192,7 +192,10 @@ def sql(
     question = client().sql(text)
     if preview:
         shown = question.preview(epsilon=epsilon, delta=delta, rho=rho)
-        print_text(as_options(preview_text(shown)))
+        if as_json:
+            print_json(shown.members)
+        else:
+            print_text(as_options(preview_text(shown)))
         return
     answer = question.ask(epsilon=epsilon, delta=delta, rho=rho, fresh=fresh)
     show(answer, as_json=as_json, full=full)
@@ -246,10 +249,16 @@ def read_plan(file: Path, epsilon: str | None) -> list[dict[str, Any]]:
         listed = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadQuestion(f"{file} cannot be read: {type(error).__name__}.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadQuestion(f"{file} is not JSON.", hint="It holds a list of questions.") from None
     if not isinstance(listed, list) or not all(isinstance(body, dict) for body in listed):
         raise BadQuestion(f"{file} holds no list of questions.")
+    for number, body in enumerate(listed, start=1):
+        if not isinstance(body.get("query", {}), dict):
+            raise BadQuestion(
+                f"Question {number} of {file}: query is an object.",
+                hint='For example: {"dataset": "census", "query": {"kind": "count"}}',
+            )
     if epsilon is None:
         return listed
     return [{"privacy": {"epsilon": epsilon}, **body} for body in listed]
