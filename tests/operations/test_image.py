@@ -215,3 +215,16 @@ def test_an_engine_builds_the_image_and_it_serves() -> None:
         assert subprocess.run(user, capture_output=True, text=True).stdout.strip() == "10001"
     finally:
         subprocess.run(["docker", "stop", started.stdout.strip()], check=True)
+
+
+@needs_engine
+def test_the_image_has_no_critical_hole_that_has_a_fix() -> None:
+    """Trivy scans the image. It needs its database of holes, so a machine without it skips."""
+    scanner = shutil.which("trivy")
+    if scanner is None:
+        pytest.skip("trivy is not installed: the image was not scanned")
+    name = "bursar:tested"
+    subprocess.run(["docker", "build", "--tag", name, CHECKOUT], check=True)
+    options = ["--exit-code=1", "--severity=CRITICAL", "--ignore-unfixed", "--quiet"]
+    scanned = subprocess.run([scanner, "image", *options, name], capture_output=True, text=True)
+    assert scanned.returncode == 0, scanned.stdout + scanned.stderr
