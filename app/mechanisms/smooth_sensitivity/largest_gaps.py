@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 MARGIN = 1e-9
 SIZES = (64, 16, 4, 1)  # of the blocks
 EXPONENT_MAX = 600.0
-PAIRS_MAX = 1 << 20  # pairs of blocks that one step compares
+PAIRS_MAX = 1 << 17  # pairs of blocks that one step compares
 WholeArray = NDArray[np.int64]
 Reals = NDArray[np.float64]
 

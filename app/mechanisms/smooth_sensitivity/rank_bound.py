@@ -47,7 +47,7 @@ least exp(-128) of the width.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from operator import itemgetter
@@ -206,11 +206,11 @@ def _largest_by_envelope(gaps: Gaps, weights: "Weights", falls_of: Callable[[int
     lines, end, best = Envelope(), len(gaps.q) - 1, 0
     ends = list(zip(gaps.q.tolist(), gaps.v.tolist(), strict=True))
     starts = zip(gaps.first.tolist(), gaps.p.tolist(), gaps.u.tolist(), strict=True)
-    falls = weights.listed(ends[-1][0] if ends else 0)
+    weights.list_all()
     for first, p, u in sorted(starts, key=itemgetter(0), reverse=True):
         while end >= first:
             q, v = ends[end]
-            lines.add(falls[q], v)
+            lines.add(weights.falls(q), v)
             end -= 1
         if lines:
             best = max(best, falls_of(p) * lines.best(-u))
@@ -234,29 +234,32 @@ class Weights:
     """Weights exp(-rate k) for k <= count, as integers over `one` = 10^digits, rounded up."""
 
     rate: Fraction
+    count: int
     digits: int
     one: int
+    _listed: list[int] = field(default_factory=list, compare=False)
 
     @classmethod
     def of(cls, rate: Fraction, count: int) -> "Weights":
         digits = _KEPT + math.ceil(rate * count / 2) + 10  # ln 10 is above 2
-        return cls(rate, digits, 10**digits)
+        return cls(rate, count, digits, 10**digits)
 
     def falls(self, k: int) -> int:
+        if k < len(self._listed):
+            return self._listed[k]
         # A rounding at 20 extra digits adds far less than 1, so adding one rounds up.
         with localcontext(_context(self.digits + 20)):
             return int(_exp(-self.rate * k).scaleb(self.digits)) + 1
 
-    def listed(self, last: int) -> list[int]:
-        """Weights up to this one, by multiplication: faster than one by one if most are needed."""
+    def list_all(self) -> None:
+        """Compute all weights by multiplication: faster than one by one if most are needed."""
         with localcontext(_context(self.digits + 20)):
             falls = _exp(-self.rate)
-            scaled, weights = Decimal(10) ** self.digits, []
-            for _ in range(last + 1):
-                # `last` roundings at 20 extra digits also add far less than 1.
-                weights.append(int(scaled) + 1)
+            scaled = Decimal(10) ** self.digits
+            for _ in range(0 if self._listed else self.count + 1):
+                # `count` roundings at 20 extra digits also add far less than 1.
+                self._listed.append(int(scaled) + 1)
                 scaled *= falls
-        return weights
 
     def growth(self, k: int) -> Fraction:
         """exp(rate k), rounded up."""
